@@ -40,9 +40,13 @@ export default defineConfig(
     rules: { 'no-console': 'off' },
   },
   {
-    files: ['**/*.{js,mjs,cjs}'],
+    files: ['**/*.cjs'],
+    languageOptions: { sourceType: 'commonjs' },
+  },
+  {
+    files: ['**/*.{js,mjs}'],
     languageOptions: {
-      globals: { console: 'readonly', module: 'writable', process: 'readonly' },
+      globals: { console: 'readonly', performance: 'readonly', process: 'readonly' },
     },
   },
 );

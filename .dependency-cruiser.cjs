@@ -1,0 +1,112 @@
+// Which module may name which. Type imports and dynamic imports count: a layer that only knows the
+// types of a higher one is tied to it all the same. What a program loads: see the .loaded file.
+const test = '\\.(test|contract)\\.ts$';
+const folder = (name) => `^src/${name}/`;
+
+/** A layer may import itself and what is named here, nothing else of src. */
+const layers = {
+  domain: [],
+  protocol: ['domain'],
+  runtime: ['domain'],
+  store: ['domain', 'protocol', 'runtime'],
+  ready: ['domain', 'protocol', 'runtime'],
+  engine: ['domain', 'protocol', 'runtime', 'store', 'ready'],
+  server: ['domain', 'protocol', 'runtime', 'store', 'ready', 'engine'],
+  client: ['domain', 'protocol', 'runtime', 'store', 'ready', 'engine'],
+  worker: ['domain', 'protocol', 'runtime', 'client'],
+};
+
+module.exports = {
+  forbidden: [
+    ...Object.entries(layers).map(([layer, below]) => ({
+      name: `${layer}-imports-downward`,
+      severity: 'error',
+      from: { path: folder(layer), pathNot: test },
+      to: { path: '^src/', pathNot: [layer, ...below].map(folder) },
+    })),
+    {
+      name: 'nobody-imports-the-cli',
+      severity: 'error',
+      from: { pathNot: '^src/cli/' },
+      to: { path: '^src/cli/' },
+    },
+    {
+      name: 'domain-is-pure',
+      comment: 'no packages and no built-in modules; ids are UUIDv7, whose format is not ours',
+      severity: 'error',
+      from: { path: folder('domain'), pathNot: [test, '^src/domain/ids\\.ts$'] },
+      to: { pathNot: '^src/' },
+    },
+    {
+      name: 'domain-ids-need-only-uuidv7',
+      severity: 'error',
+      from: { path: '^src/domain/ids\\.ts$' },
+      to: { pathNot: ['^src/', '^node_modules/uuidv7/'] },
+    },
+    {
+      name: 'pglite-has-one-door',
+      severity: 'error',
+      from: { path: '^src/', pathNot: [test, '^src/store/pglite-database\\.ts$'] },
+      to: { path: '^node_modules/@electric-sql/pglite/' },
+    },
+    {
+      name: 'pg-stays-in-the-store',
+      severity: 'error',
+      from: { path: '^src/', pathNot: [test, folder('store')] },
+      to: { path: '^node_modules/pg/', dependencyTypesNot: ['type-only'] },
+    },
+    {
+      name: 'fastify-stays-in-the-server',
+      severity: 'error',
+      from: { path: '^src/', pathNot: [test, folder('server'), folder('cli')] },
+      to: { path: '^node_modules/(@fastify|fastify)/' },
+    },
+    {
+      name: 'cli-loads-fastify-when-needed',
+      severity: 'error',
+      from: { path: folder('cli') },
+      to: {
+        path: '^node_modules/(@fastify|fastify)/',
+        dependencyTypesNot: ['dynamic-import', 'type-only'],
+      },
+    },
+    {
+      name: 'no-cycles',
+      severity: 'error',
+      from: {},
+      to: { circular: true },
+    },
+    {
+      name: 'src-stands-alone',
+      severity: 'error',
+      from: { path: '^src/', pathNot: test },
+      to: { path: '^(test|bench|lab|chaos|examples|scripts)/' },
+    },
+    {
+      name: 'ships-without-tests',
+      severity: 'error',
+      from: { path: '^src/', pathNot: test },
+      to: { path: test },
+    },
+    {
+      name: 'declared-dependencies-only',
+      severity: 'error',
+      from: { path: '^src/', pathNot: test },
+      to: { dependencyTypes: ['npm-dev', 'npm-no-pkg', 'npm-unknown'] },
+    },
+    {
+      name: 'resolvable',
+      severity: 'error',
+      from: {},
+      to: { couldNotResolve: true },
+    },
+  ],
+  options: {
+    doNotFollow: { path: 'node_modules' },
+    tsConfig: { fileName: 'tsconfig.json' },
+    tsPreCompilationDeps: true,
+    combinedDependencies: false,
+    enhancedResolveOptions: { exportsFields: ['exports'], conditionNames: ['import', 'types'] },
+    cache: { folder: 'node_modules/.cache/dependency-cruiser', strategy: 'content' },
+  },
+};

@@ -1,0 +1,32 @@
+// What importing a module loads at once: type imports are gone, dynamic imports are not taken yet.
+const direction = require('./.dependency-cruiser.cjs');
+
+module.exports = {
+  forbidden: [
+    {
+      name: 'client-and-worker-are-light',
+      comment: 'they talk HTTP unless asked to embed; nobody pays for a server or a database then',
+      severity: 'error',
+      from: { path: '^src/(client|worker)/', pathNot: '\\.(test|contract)\\.ts$' },
+      to: {
+        path: '^(src/(server|store)/|node_modules/(fastify|@fastify|pg|@electric-sql)/)',
+        reachable: true,
+      },
+    },
+    {
+      name: 'package-root-is-light',
+      severity: 'error',
+      from: { path: '^src/index\\.ts$' },
+      to: {
+        path: '^(src/(server|store)/|node_modules/(fastify|@fastify|pg|@electric-sql)/)',
+        reachable: true,
+      },
+    },
+  ],
+  options: {
+    ...direction.options,
+    tsPreCompilationDeps: false,
+    exclude: { dynamic: true },
+    cache: { folder: 'node_modules/.cache/dependency-cruiser-loaded', strategy: 'content' },
+  },
+};

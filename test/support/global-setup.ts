@@ -1,0 +1,17 @@
+import type { TestProject } from 'vitest/node';
+import { isDistStale } from './dist-freshness.js';
+import { startPostgres } from './services/postgres-server.js';
+
+declare module 'vitest' {
+  interface ProvidedContext {
+    postgresUrl: string;
+    distIsStale: boolean;
+  }
+}
+
+export default async function setup(project: TestProject): Promise<() => Promise<void>> {
+  project.provide('distIsStale', isDistStale());
+  const postgres = await startPostgres();
+  project.provide('postgresUrl', postgres.url);
+  return () => postgres.stop();
+}

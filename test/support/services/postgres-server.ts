@@ -1,0 +1,97 @@
+import { execFileSync } from 'node:child_process';
+import { existsSync, readdirSync, rmSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { Client } from 'pg';
+import { getFreePort } from './free-port.js';
+import { getServerProgram } from './server-program.js';
+import { createTemporaryFolder } from './temporary-folder.js';
+import { runThrowAway, type RunningServer } from './throw-away-server.js';
+import { unprivilegedUser, type UserIds } from './unprivileged-user.js';
+
+export async function startPostgres(): Promise<RunningServer> {
+  const given = process.env.DATABASE_URL;
+  if (given) return { url: given, stop: () => Promise.resolve() };
+
+  const command = getServerProgram({
+    program: 'postgres',
+    folders: postgresFolders,
+    debianPackage: 'postgresql',
+    remedy:
+      'The tests need a Postgres server: sudo apt-get install postgresql (or: brew install postgresql), or set DATABASE_URL.',
+  });
+  const user = unprivilegedUser('postgres');
+  const folder = createTemporaryFolder('sluice-postgres-', user);
+  const dataFolder = join(folder, 'data');
+  createCluster(join(dirname(command), 'initdb'), folder, dataFolder, user);
+
+  const port = await getFreePort();
+  const url = `postgresql://postgres@127.0.0.1:${port}/postgres`;
+  const settings = {
+    port,
+    listen_addresses: '127.0.0.1',
+    unix_socket_directories: folder,
+    max_connections: 200,
+    shared_buffers: '128MB',
+    // Only a crash of the operating system could lose anything, and the folder with it.
+    fsync: 'off',
+    full_page_writes: 'off',
+  };
+  return runThrowAway({
+    name: 'postgres',
+    command,
+    args: ['-D', dataFolder, ...Object.entries(settings).flatMap(([k, v]) => ['-c', `${k}=${v}`])],
+    folder,
+    user,
+    url,
+    stopSignal: 'SIGQUIT',
+    ping: () => ping(url),
+  });
+}
+
+function postgresFolders(): string[] {
+  return [...debianFolders(), ...installationFolder()];
+}
+
+function debianFolders(): string[] {
+  const root = '/usr/lib/postgresql';
+  if (!existsSync(root)) return [];
+  const newestFirst = readdirSync(root).sort((a, b) => Number(b) - Number(a));
+  return newestFirst.map((version) => join(root, version, 'bin'));
+}
+
+function installationFolder(): string[] {
+  try {
+    return [execFileSync('pg_config', ['--bindir'], { encoding: 'utf8', stdio: 'pipe' }).trim()];
+  } catch {
+    return [];
+  }
+}
+
+function createCluster(
+  initdb: string,
+  folder: string,
+  dataFolder: string,
+  user: UserIds | undefined,
+): void {
+  const options = ['--no-sync', '--username=postgres', '--auth=trust'];
+  const encoding = ['--encoding=UTF8', '--locale=C'];
+  try {
+    execFileSync(initdb, ['-D', dataFolder, ...options, ...encoding], {
+      ...user,
+      cwd: folder,
+      stdio: 'pipe',
+    });
+  } catch (error) {
+    rmSync(folder, { recursive: true, force: true });
+    throw error;
+  }
+}
+
+async function ping(url: string): Promise<void> {
+  const client = new Client({ connectionString: url });
+  try {
+    await client.connect();
+  } finally {
+    await client.end();
+  }
+}

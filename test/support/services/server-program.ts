@@ -1,0 +1,61 @@
+import { execFileSync } from 'node:child_process';
+import { accessSync, constants } from 'node:fs';
+import { delimiter, join } from 'node:path';
+import { isRoot } from './unprivileged-user.js';
+
+export interface ServerProgram {
+  program: string;
+  /** Where it may be besides PATH: Debian, for one, keeps server programs out of it. */
+  folders: () => string[];
+  debianPackage: string;
+  /** The one line that helps a person whose machine has it not and may not get it by itself. */
+  remedy: string;
+}
+
+/** The path of the program; installed first where it is missing and this process may do so. */
+export function getServerProgram(wanted: ServerProgram): string {
+  const found = findServerProgram(wanted);
+  if (found !== null) return found;
+  const cause = isRoot ? install(wanted.debianPackage) : undefined;
+  const installed = findServerProgram(wanted);
+  if (installed !== null) return installed;
+  throw oneLineError(wanted.remedy, cause);
+}
+
+function findServerProgram({ program, folders }: ServerProgram): string | null {
+  const inPath = (process.env.PATH ?? '').split(delimiter);
+  const candidates = [...inPath, ...folders()].map((folder) => join(folder, program));
+  return candidates.find(isExecutable) ?? null;
+}
+
+function isExecutable(path: string): boolean {
+  try {
+    accessSync(path, constants.X_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function install(debianPackage: string): unknown {
+  process.stderr.write(`Installing ${debianPackage} for the tests …\n`);
+  const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' };
+  const stdio = ['ignore', 'ignore', 'inherit'] as const;
+  try {
+    execFileSync('apt-get', ['-q', 'update'], { env, stdio: [...stdio] });
+    execFileSync('apt-get', ['-q', '-y', '--no-install-recommends', 'install', debianPackage], {
+      env,
+      stdio: [...stdio],
+    });
+    return undefined;
+  } catch (error) {
+    return error;
+  }
+}
+
+/** The stack would bury the only line that matters. */
+function oneLineError(message: string, cause: unknown): Error {
+  const error = new Error(message, { cause });
+  error.stack = message;
+  return error;
+}
