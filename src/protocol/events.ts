@@ -1,0 +1,27 @@
+import type { AttemptOutcome } from '../domain/attempt-error.js';
+import type { TaskId } from '../domain/ids.js';
+import type { Priority } from '../domain/priority.js';
+import type { TaskState } from '../domain/task-state.js';
+
+/** A task changed its state; told after the commit. Live events, metrics and logs hear of it. */
+export interface TaskEvent {
+  readonly taskId: TaskId;
+  readonly queue: string;
+  readonly taskType: string;
+  readonly priority: Priority;
+  readonly from: TaskState | 'new';
+  readonly to: TaskState;
+  readonly at: Date;
+  readonly attempt: number;
+  readonly reason?: string;
+  /** How the attempt ended that this transition ends. */
+  readonly outcome?: AttemptOutcome;
+  /** The code of the error that the attempt, or the task, ended with. */
+  readonly errorCode?: string;
+  /** At the claim: how urgent ageing had made it. */
+  readonly effectivePriority?: Priority;
+  /** At the claim: how long it had been eligible. */
+  readonly waitMs?: number;
+  /** When an attempt ends: how long it ran. */
+  readonly durationMs?: number;
+}

@@ -1,0 +1,27 @@
+import type { TaskEvent } from '../protocol/events.js';
+
+export type Readiness =
+  | { readonly ready: true }
+  | { readonly ready: false; readonly code: 'unavailable' | 'standby'; readonly reason: string };
+
+export type Progress =
+  { readonly progressing: true } | { readonly progressing: false; readonly reason: string };
+
+/** What the health routes ask. Neither question changes anything. */
+export interface ServerHealth {
+  /** Whether this server can serve: Postgres and the ready queue answer, and it is no standby. */
+  readiness(): Promise<Readiness>;
+  /** Not progressing: capacity is free, work is ready, and nothing was claimed for a while. */
+  progress(): Promise<Progress>;
+}
+
+/** Where live events come from. Answers with how to stop listening. */
+export interface EventSource {
+  subscribe(listener: (event: TaskEvent) => void): () => void;
+}
+
+/** The text of `/metrics`. */
+export interface Metrics {
+  readonly contentType: string;
+  text(): Promise<string>;
+}
