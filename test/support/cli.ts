@@ -1,7 +1,9 @@
 import { spawn, type ChildProcessByStdio } from 'node:child_process';
+import { once } from 'node:events';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
+import { setTimeout as delay } from 'node:timers/promises';
 import { afterEach, inject } from 'vitest';
 import { until } from './until.js';
 
@@ -56,12 +58,7 @@ export class CliProcess {
     collectLines(this.#child.stdout, this.stdout);
     collectLines(this.#child.stderr, this.stderr);
     running.add(this);
-    this.exited = new Promise((resolve) => {
-      this.#child.once('close', (code, signal) => {
-        this.#exit = { code, signal };
-        resolve(this.#exit);
-      });
-    });
+    this.exited = this.#waitForExit();
   }
 
   get pid(): number {
@@ -95,6 +92,18 @@ export class CliProcess {
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
     }
+  }
+
+  async #waitForExit(): Promise<CliExit> {
+    const closed = once(this.#child, 'close');
+    const [code, signal] = (await once(this.#child, 'exit')) as [
+      CliExit['code'],
+      CliExit['signal'],
+    ];
+    // The pipes close after the last line, but a child that outlives a killed parent holds them.
+    await Promise.race([closed, delay(200)]);
+    this.#exit = { code, signal };
+    return this.#exit;
   }
 
   #findLine(pattern: RegExp): RegExpExecArray | null {

@@ -21,15 +21,3 @@ it('what one test database holds, the other does not see', async () => {
 
   await Promise.all([first.end(), second.end()]);
 });
-
-it('a dropped database is gone, even with a connection open', async () => {
-  const database = await createTestDatabase();
-  const client = new Client({ connectionString: database.url });
-  const disconnected = new Promise((resolve) => client.on('error', resolve));
-  await client.connect();
-  await database.drop();
-
-  await expect(disconnected).resolves.toMatchObject({ code: '57P01' });
-  const late = new Client({ connectionString: database.url });
-  await expect(late.connect()).rejects.toMatchObject({ code: '3D000' });
-});

@@ -1,0 +1,70 @@
+import { afterAll, beforeAll, beforeEach, describe } from 'vitest';
+
+import type { Database } from '../../src/store/database.js';
+import { migrate } from '../../src/store/migrate.js';
+import { ensurePartitions } from '../../src/store/partitions.js';
+import { openPgDatabase, type PgDatabaseOptions } from '../../src/store/pg-database.js';
+import { openPgliteDatabase } from '../../src/store/pglite-database.js';
+import { createTestDatabase } from '../support/postgres.js';
+
+/** The same tests on embedded Postgres and on a server, each with an empty store (R-ST2). */
+export function describeOnEveryDatabase(name: string, body: (db: () => Database) => void): void {
+  describe(`${name} on PGlite`, () => {
+    let db: Database;
+    beforeAll(async () => {
+      db = await prepared(await openPgliteDatabase({}));
+    });
+    beforeEach(() => empty(db));
+    afterAll(() => db.close());
+    body(() => db);
+  });
+  describeOnPostgres(name, (postgres) => body(() => postgres().db));
+}
+
+export interface TestPostgres {
+  readonly db: Database;
+  /** Another pool on the same database, as another server process has; closed after the tests. */
+  open(options?: Partial<PgDatabaseOptions>): Promise<Database>;
+}
+
+/** Races need several connections, which PGlite has not. */
+export function describeOnPostgres(
+  name: string,
+  body: (postgres: () => TestPostgres) => void,
+): void {
+  describe(`${name} on Postgres`, () => {
+    let postgres: TestPostgres;
+    let drop: () => Promise<void>;
+    const opened: Database[] = [];
+
+    beforeAll(async () => {
+      const database = await createTestDatabase();
+      drop = () => database.drop();
+      const open = async (options: Partial<PgDatabaseOptions> = {}): Promise<Database> => {
+        const db = await openPgDatabase({ url: database.url, ...options });
+        opened.push(db);
+        return db;
+      };
+      postgres = { db: await prepared(await open()), open };
+    });
+    beforeEach(() => empty(postgres.db));
+    afterAll(async () => {
+      await Promise.all(opened.map((db) => db.close()));
+      await drop();
+    });
+    body(() => postgres);
+  });
+}
+
+async function prepared(db: Database): Promise<Database> {
+  await migrate(db);
+  await ensurePartitions(db, 2, null);
+  return db;
+}
+
+async function empty(db: Database): Promise<void> {
+  await db.run(`
+    truncate sluice.tasks, sluice.task_inputs, sluice.task_history, sluice.idempotency_keys,
+      sluice.workflows, sluice.queues, sluice.limits, sluice.workers, sluice.serving;
+  `);
+}
