@@ -1,0 +1,68 @@
+import { readdirSync, readFileSync } from 'node:fs';
+
+import type { Database, Queryable } from './database.js';
+
+interface Migration {
+  readonly version: number;
+  readonly script: string;
+}
+
+const folder = new URL('./migrations/', import.meta.url);
+
+/** Append-only: a number once released never changes its meaning. */
+const migrations: readonly Migration[] = readdirSync(folder)
+  .filter((name) => name.endsWith('.sql'))
+  .map((name) => ({
+    version: Number.parseInt(name, 10),
+    script: readFileSync(new URL(name, folder), 'utf8'),
+  }))
+  .sort((one, other) => one.version - other.version);
+
+/** The version that this code needs. */
+export const latestVersion = migrations.at(-1)?.version ?? 0;
+
+/** Any number, as long as nobody else in this database uses it. */
+const migrationLock = 7_378_697_629;
+
+/** Brings the schema to the latest version; leaves a newer one alone. */
+export async function migrate(db: Database): Promise<{ from: number; to: number }> {
+  const from = await schemaVersion(db);
+  let to = from;
+  for (const migration of migrations) {
+    if (migration.version > from) to = await db.transaction((tx) => apply(tx, migration));
+  }
+  return { from, to };
+}
+
+/** 0: nothing is there. */
+export async function schemaVersion(db: Queryable): Promise<number> {
+  // Not to_regclass: inside a transaction it goes on saying "not there" after another made it.
+  const [found] = await db.query<{ there: boolean }>(
+    `select exists (
+       select from pg_catalog.pg_tables where schemaname = 'sluice' and tablename = 'migrations'
+     ) as there`,
+  );
+  if (found?.there !== true) return 0;
+  const [latest] = await db.query<{ version: number }>(
+    'select coalesce(max(version), 0) as version from sluice.migrations',
+  );
+  return latest?.version ?? 0;
+}
+
+async function apply(tx: Queryable, { version, script }: Migration): Promise<number> {
+  // Another server may be migrating: wait for it as long as it takes, then find its work done.
+  await tx.run('set local lock_timeout = 0; set local statement_timeout = 0;');
+  await tx.query('select pg_advisory_xact_lock($1)', [migrationLock]);
+  const reached = await schemaVersion(tx);
+  if (reached >= version) return reached;
+  await tx.run(`
+    create schema if not exists sluice;
+    create table if not exists sluice.migrations (
+      version integer primary key,
+      applied_at timestamptz not null default now()
+    );
+  `);
+  await tx.run(script);
+  await tx.query('insert into sluice.migrations (version) values ($1)', [version]);
+  return version;
+}

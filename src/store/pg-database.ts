@@ -1,0 +1,190 @@
+import pg from 'pg';
+
+import {
+  DatabaseAwayError,
+  LockedError,
+  sessionSettings,
+  type Database,
+  type Queryable,
+} from './database.js';
+import { DatabaseClock } from './database-clock.js';
+
+export interface PgDatabaseOptions {
+  readonly url: string;
+  readonly poolSize?: number;
+  /**
+   * Parses and plans each statement once per connection instead of once per call. Not behind a
+   * PgBouncer in transaction mode, where the next call may reach another connection.
+   */
+  readonly preparedStatements?: boolean;
+  /** A connection that broke while nobody used it; the pool replaces it. */
+  readonly onError?: (error: Error) => void;
+}
+
+const settings: Readonly<Record<string, string>> = {
+  ...sessionSettings,
+  // A locked row delays only itself: the batch gives up, and what is locked is tried again alone.
+  lock_timeout: '200ms',
+  statement_timeout: '60s',
+  idle_in_transaction_session_timeout: '60s',
+};
+
+// Sent as a statement: PgBouncer refuses a connection that brings unknown start-up parameters.
+const setUp = `select ${Object.entries(settings)
+  .map(([name, value]) => `set_config('${name}', '${value}', false)`)
+  .join(', ')}, date_part('epoch', clock_timestamp()) * 1000 as now_ms`;
+
+export async function openPgDatabase(options: PgDatabaseOptions): Promise<Database> {
+  const clock = new DatabaseClock();
+  const pool = new pg.Pool({
+    connectionString: options.url,
+    max: options.poolSize ?? 10,
+    application_name: 'sluice',
+    connectionTimeoutMillis: 10_000,
+    // A new connection finds the new primary after a failover, and measures the clock again.
+    maxLifetimeSeconds: 600,
+    types: { getTypeParser },
+    onConnect: async (client) => {
+      // Without a listener, a connection that breaks in the middle of a transaction ends the process.
+      client.on('error', (error: Error) => options.onError?.(error));
+      const sentAtMs = clock.localMs();
+      const { rows } = await client.query<{ now_ms: number }>(setUp);
+      clock.measured(rows[0]?.now_ms ?? NaN, sentAtMs);
+    },
+  });
+  // Told by the connection's own listener already; without one here it would be thrown.
+  pool.on('error', () => undefined);
+
+  const run = statementRunner(options.preparedStatements ?? false);
+  const database: Database = {
+    query: async <Row>(text: string, parameters?: readonly unknown[]) => {
+      const client = await connect(pool);
+      return withClient(client, () => run<Row>(client, text, parameters));
+    },
+    run: async (script) => {
+      const client = await connect(pool);
+      await withClient(client, () => client.query(script));
+    },
+    transaction: async (work) => {
+      const client = await connect(pool);
+      return withClient(client, () => inTransaction(client, run, work));
+    },
+    nowMs: () => clock.nowMs(),
+    close: async () => {
+      if (!pool.ended) await pool.end();
+    },
+  };
+
+  try {
+    await database.query('select');
+  } catch (error) {
+    await database.close();
+    throw error;
+  }
+  return database;
+}
+
+type Run = <Row>(
+  client: pg.PoolClient,
+  text: string,
+  parameters: readonly unknown[] | undefined,
+) => Promise<Row[]>;
+
+function statementRunner(prepared: boolean): Run {
+  const names = new Map<string, string>();
+  return async <Row>(
+    client: pg.PoolClient,
+    text: string,
+    parameters: readonly unknown[] | undefined,
+  ) => {
+    const values = parameters as unknown[] | undefined;
+    if (!prepared || values === undefined) {
+      return (await client.query(text, values)).rows as Row[];
+    }
+    let name = names.get(text);
+    if (name === undefined) names.set(text, (name = `sluice_${names.size + 1}`));
+    return (await client.query({ name, text, values })).rows as Row[];
+  };
+}
+
+async function inTransaction<T>(
+  client: pg.PoolClient,
+  run: Run,
+  work: (connection: Queryable) => Promise<T>,
+): Promise<T> {
+  await client.query('begin');
+  try {
+    const result = await work({
+      query: (text, parameters) => run(client, text, parameters),
+      run: async (script) => {
+        await client.query(script);
+      },
+    });
+    await client.query('commit');
+    return result;
+  } catch (error) {
+    if (!isAway(error)) await client.query('rollback');
+    throw error;
+  }
+}
+
+async function connect(pool: pg.Pool): Promise<pg.PoolClient> {
+  try {
+    return await pool.connect();
+  } catch (error) {
+    throw translate(error);
+  }
+}
+
+/** Gives the connection back, or away when it is broken. */
+async function withClient<T>(client: pg.PoolClient, work: () => Promise<T>): Promise<T> {
+  try {
+    const result = await work();
+    client.release();
+    return result;
+  } catch (error) {
+    client.release(isAway(error));
+    throw translate(error);
+  }
+}
+
+function translate(error: unknown): unknown {
+  if (isAway(error)) return new DatabaseAwayError('Postgres is away', { cause: error });
+  if (lockedCodes.has(codeOf(error))) return new LockedError('A row is locked', { cause: error });
+  return error;
+}
+
+/** Lock timeout, deadlock, serialization failure. */
+const lockedCodes: ReadonlySet<string> = new Set(['55P03', '40P01', '40001']);
+
+const awayCodes: ReadonlySet<string> = new Set([
+  ...['ECONNREFUSED', 'ECONNRESET', 'ECONNABORTED', 'EPIPE', 'ETIMEDOUT'],
+  ...['EHOSTUNREACH', 'ENETUNREACH', 'ENOTFOUND', 'EAI_AGAIN', 'ENOENT'],
+  // Shutting down, crashed, starting up; too many connections; a statement that took too long;
+  // the server we are connected to became a replica.
+  ...['57P01', '57P02', '57P03', '53300', '57014', '25006', '25P03'],
+]);
+
+/** What the driver says without a code. */
+const awayMessages =
+  /^Connection terminated|^timeout exceeded when trying to connect|connection error and is not queryable|^Client was closed/;
+
+function isAway(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  if (error instanceof DatabaseAwayError) return true;
+  const code = codeOf(error);
+  return awayCodes.has(code) || code.startsWith('08') || awayMessages.test(error.message);
+}
+
+function codeOf(error: unknown): string {
+  const code = error instanceof Error && 'code' in error ? error.code : undefined;
+  return typeof code === 'string' ? code : '';
+}
+
+const int8Oid = 20;
+
+/** As PGlite parses: a bigint is a number. Ours are sequences and versions, far below 2^53. */
+function getTypeParser(oid: number, format?: 'text' | 'binary'): (text: string) => unknown {
+  if (oid === int8Oid) return Number;
+  return pg.types.getTypeParser(oid, format) as (text: string) => unknown;
+}
