@@ -25,7 +25,7 @@ const assets = sources.filter((path) => asset.test(path));
 removeOrphans();
 const compiler = spawnSync(
   process.execPath,
-  ['node_modules/typescript/bin/tsc', '-p', 'tsconfig.build.json', '--pretty'],
+  ['node_modules/typescript/bin/tsc', '-p', 'tsconfig.build.json'],
   { stdio: 'inherit' },
 );
 for (const path of assets) {
