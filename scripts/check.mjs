@@ -81,7 +81,7 @@ function report(name, ok, seconds) {
 
 function run(command, args, stdio) {
   const startedAt = performance.now();
-  const color = process.stdout.isTTY ? { FORCE_COLOR: '1' } : {};
+  const color = process.stdout.isTTY ? { FORCE_COLOR: '1' } : { NO_COLOR: '1' };
   const child = spawn(command, args, { stdio, env: { ...process.env, ...color } });
   let output = '';
   for (const stream of [child.stdout, child.stderr]) {
