@@ -37,16 +37,17 @@ function isExecutable(path: string): boolean {
   }
 }
 
+/** What went wrong, if anything did. */
 function install(debianPackage: string): unknown {
   process.stderr.write(`Installing ${debianPackage} for the tests …\n`);
-  const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' };
-  const stdio = ['ignore', 'ignore', 'inherit'] as const;
-  try {
-    execFileSync('apt-get', ['-q', 'update'], { env, stdio: [...stdio] });
-    execFileSync('apt-get', ['-q', '-y', '--no-install-recommends', 'install', debianPackage], {
-      env,
-      stdio: [...stdio],
+  const aptGet = (...args: string[]) =>
+    execFileSync('apt-get', ['-q', '-y', ...args], {
+      env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' },
+      stdio: 'pipe',
     });
+  try {
+    aptGet('update');
+    aptGet('install', '--no-install-recommends', debianPackage);
     return undefined;
   } catch (error) {
     return error;
