@@ -1,0 +1,16 @@
+/** What one call may carry. A setting may lower the byte sizes, never raise what the wire names. */
+export const bounds = {
+  taskBytes: 256 * 1024,
+  resultBytes: 1024 * 1024,
+  requestBytes: 16 * 1024 * 1024,
+  /** JSON.stringify and Postgres recurse: far deeper than this either runs out of stack. */
+  jsonDepth: 200,
+  batchSize: 5_000,
+  pageSize: 1_000,
+  /** A wait longer than a minute would meet the time-out of a proxy. */
+  waitSeconds: 60,
+  nameLength: 200,
+  textLength: 500,
+  /** What is kept of a failure's message. */
+  messageLength: 10_000,
+} as const;

@@ -1,0 +1,91 @@
+import { Type, type TSchema } from 'typebox';
+import type { JsonObject, JsonValue } from '../domain/json.js';
+import { priorities } from '../domain/priority.js';
+import { taskStates } from '../domain/task-state.js';
+import { bounds } from './bounds.js';
+
+/** A name is a path segment of the API, and "." or ".." would be resolved away by every client. */
+const namePattern = `^(?!\\.{1,2}$)[A-Za-z0-9._:/-]{1,${bounds.nameLength}}$`;
+const nameOrAnyPattern = `^(\\*|(?!\\.{1,2}$)[A-Za-z0-9._:/-]{1,${bounds.nameLength}})$`;
+/** Postgres text holds neither NUL nor half of a surrogate pair. */
+const textPattern = '^[^\\u0000\\p{Cs}]*$';
+/** An index row in Postgres ends at 2,704 bytes, and a task's capabilities are part of one. */
+const labelPattern = '^[!-~]{1,64}$';
+const uuidPattern = '^[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{12}$';
+const tokenPattern = '^[A-Za-z0-9_.~=-]+$';
+
+/** What a refusal says instead of showing a regular expression. */
+export const patternMeanings: ReadonlyMap<string, string> = new Map([
+  [namePattern, `must be 1 to ${bounds.nameLength} of A-Z a-z 0-9 . _ : / -`],
+  [nameOrAnyPattern, `must be "*", or 1 to ${bounds.nameLength} of A-Z a-z 0-9 . _ : / -`],
+  [textPattern, 'must not hold NUL or half of a surrogate pair'],
+  [labelPattern, 'must be 1 to 64 printable ASCII characters without spaces'],
+  [uuidPattern, 'must be a UUID'],
+  [tokenPattern, 'must be a token that this server gave'],
+]);
+
+export const nameSchema = (description: string) =>
+  Type.String({ pattern: namePattern, description });
+
+export const nameOrAnySchema = (description: string) =>
+  Type.String({ pattern: nameOrAnyPattern, description });
+
+export const textSchema = (description: string, maxLength: number = bounds.textLength) =>
+  Type.String({ minLength: 1, maxLength, pattern: textPattern, description });
+
+export const labelSchema = (description: string) =>
+  Type.String({ pattern: labelPattern, description });
+
+export const uuidSchema = (description: string) =>
+  Type.String({ pattern: uuidPattern, description, examples: [exampleTaskId] });
+
+export const tokenSchema = (description: string) =>
+  Type.String({ minLength: 1, maxLength: bounds.textLength, pattern: tokenPattern, description });
+
+export const exampleTaskId = '0197f0c4-8a3b-7c21-9d55-3f0f5a1c2b3d';
+
+export const timestampSchema = (description: string) =>
+  Type.String({ format: 'date-time', description, examples: ['2026-01-31T12:00:00.000Z'] });
+
+export const nullable = <Schema extends TSchema>(schema: Schema) =>
+  Type.Union([schema, Type.Null()]);
+
+export const prioritySchema = Type.Enum([...priorities], {
+  description: 'How urgent, as submitted',
+});
+
+export const taskStateSchema = Type.Enum([...taskStates], { description: 'Where the task is' });
+
+export const jsonValueSchema = (description: string) => Type.Unsafe<JsonValue>({ description });
+
+export const jsonObjectSchema = (description: string) =>
+  Type.Unsafe<JsonObject>({ type: 'object', description });
+
+/** Units and how many of each. */
+export const costSchema = (description: string) =>
+  Type.Record(Type.String({ pattern: namePattern }), Type.Integer({ minimum: 0, maximum: 1e12 }), {
+    additionalProperties: false,
+    maxProperties: 20,
+    description,
+    examples: [{ tokens: 1200 }],
+  });
+
+/** A request: a field that nobody knows is refused, not ignored. */
+export const request = <Properties extends Record<string, TSchema>>(
+  title: string,
+  properties: Properties,
+  options: { readonly minProperties?: number; readonly description?: string } = {},
+) => Type.Object(properties, { title, additionalProperties: false, ...options });
+
+export const taskParamsSchema = Type.Object({ task_id: uuidSchema('The task') });
+
+export const pageProperties = {
+  limit: Type.Optional(
+    Type.Integer({ minimum: 1, maximum: bounds.pageSize, description: 'Items in one answer' }),
+  ),
+  cursor: Type.Optional(tokenSchema('The next_cursor of the answer before')),
+};
+
+export const nextCursorSchema = nullable(
+  Type.String({ description: 'Where the next page begins; null on the last' }),
+);

@@ -1,0 +1,63 @@
+import { Type, type Static } from 'typebox';
+import {
+  nameSchema,
+  nextCursorSchema,
+  pageProperties,
+  request,
+  textSchema,
+  timestampSchema,
+  uuidSchema,
+} from './common-schema.js';
+import { replaySchema, taskSchema } from './tasks-schema.js';
+
+const filterProperties = {
+  queue: Type.Optional(nameSchema('Of this queue')),
+  task_type: Type.Optional(nameSchema('Of this type')),
+  code: Type.Optional(textSchema('That ended with this error code')),
+};
+
+export const listDeadLettersQuerySchema = request('ListDeadLettersQuery', {
+  ...filterProperties,
+  ...pageProperties,
+});
+
+export const deadLetterPageSchema = Type.Object(
+  {
+    items: Type.Array(taskSchema),
+    next_cursor: nextCursorSchema,
+    total_count: Type.Integer({ description: 'All that the filter matches' }),
+  },
+  { title: 'DeadLetterPage' },
+);
+export type DeadLetterPageWire = Static<typeof deadLetterPageSchema>;
+
+export const replayDeadLettersSchema = request('ReplayDeadLetters', {
+  ...filterProperties,
+  ...replaySchema.properties,
+});
+export type ReplayDeadLettersWire = Static<typeof replayDeadLettersSchema>;
+
+export const replayedSchema = Type.Object(
+  { replayed: Type.Integer({ description: 'How many were brought back' }) },
+  { title: 'Replayed' },
+);
+
+const patternSchema = Type.Object(
+  {
+    queue: Type.String(),
+    task_type: Type.String(),
+    code: Type.String(),
+    count: Type.Integer(),
+    first_seen: timestampSchema('When the first of them ended'),
+    last_seen: timestampSchema('When the last of them ended'),
+    retriable: Type.Boolean({ description: 'Whether another attempt could go better' }),
+    example: Type.Object({ task_id: uuidSchema('One of them'), message: Type.String() }),
+  },
+  { title: 'DeadLetterPattern' },
+);
+
+export const deadLetterAnalysisSchema = Type.Object(
+  { patterns: Type.Array(patternSchema, { description: 'By queue, task type and error code' }) },
+  { title: 'DeadLetterAnalysis' },
+);
+export type DeadLetterAnalysisWire = Static<typeof deadLetterAnalysisSchema>;

@@ -1,0 +1,75 @@
+import type { DeadLetterFilter, DeadLetterPattern, Page, ReplayRequest, TaskView } from './api.js';
+import { taskIdFromWire, timestampFromWire, timestampToWire } from './common-wire.js';
+import type {
+  DeadLetterAnalysisWire,
+  DeadLetterPageWire,
+  ReplayDeadLettersWire,
+} from './dead-letters-schema.js';
+import { defined } from './defined.js';
+import { replayToWire, taskFromWire, taskToWire } from './tasks-wire.js';
+
+type DeadLetterPage = Page<TaskView> & { readonly totalCount: number };
+type FilterWire = Pick<ReplayDeadLettersWire, 'queue' | 'task_type' | 'code'>;
+
+export function deadLetterFilterFromWire(wire: FilterWire): DeadLetterFilter {
+  return defined({ queue: wire.queue, taskType: wire.task_type, code: wire.code });
+}
+
+export function deadLetterFilterToWire(filter: DeadLetterFilter): FilterWire {
+  return defined({ queue: filter.queue, task_type: filter.taskType, code: filter.code });
+}
+
+export function deadLetterPageToWire(page: DeadLetterPage): DeadLetterPageWire {
+  return {
+    items: page.items.map(taskToWire),
+    next_cursor: page.nextCursor,
+    total_count: page.totalCount,
+  };
+}
+
+export function deadLetterPageFromWire(wire: DeadLetterPageWire): DeadLetterPage {
+  return {
+    items: wire.items.map(taskFromWire),
+    nextCursor: wire.next_cursor,
+    totalCount: wire.total_count,
+  };
+}
+
+export function replayDeadLettersToWire(
+  filter: DeadLetterFilter,
+  request: ReplayRequest,
+): ReplayDeadLettersWire {
+  return { ...deadLetterFilterToWire(filter), ...replayToWire(request) };
+}
+
+export function deadLetterAnalysisToWire(
+  patterns: readonly DeadLetterPattern[],
+): DeadLetterAnalysisWire {
+  return {
+    patterns: patterns.map((pattern) => ({
+      queue: pattern.queue,
+      task_type: pattern.taskType,
+      code: pattern.code,
+      count: pattern.count,
+      first_seen: timestampToWire(pattern.firstSeen),
+      last_seen: timestampToWire(pattern.lastSeen),
+      retriable: pattern.retriable,
+      example: { task_id: pattern.example.taskId, message: pattern.example.message },
+    })),
+  };
+}
+
+export function deadLetterAnalysisFromWire(
+  wire: DeadLetterAnalysisWire,
+): readonly DeadLetterPattern[] {
+  return wire.patterns.map((pattern) => ({
+    queue: pattern.queue,
+    taskType: pattern.task_type,
+    code: pattern.code,
+    count: pattern.count,
+    firstSeen: timestampFromWire(pattern.first_seen),
+    lastSeen: timestampFromWire(pattern.last_seen),
+    retriable: pattern.retriable,
+    example: { taskId: taskIdFromWire(pattern.example.task_id), message: pattern.example.message },
+  }));
+}

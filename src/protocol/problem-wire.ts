@@ -1,0 +1,87 @@
+import { errorCatalogue, SluiceError, type ErrorCode, type FieldError } from '../domain/errors.js';
+import { defined } from './defined.js';
+import type { ProblemWire } from './problem-schema.js';
+
+export interface Refusal {
+  readonly code: ErrorCode;
+  readonly detail: string;
+  readonly errors?: readonly FieldError[];
+  readonly retryAfterSeconds?: number;
+}
+
+export function problemToWire(refusal: Refusal, instance?: string): ProblemWire {
+  const { status, title } = errorCatalogue[refusal.code];
+  return defined({
+    type: `/docs#${refusal.code}`,
+    title,
+    status,
+    code: refusal.code,
+    detail: refusal.detail,
+    instance,
+    errors: refusal.errors?.map(({ path, message }) => ({ path, message })),
+    retry_after_seconds: refusal.retryAfterSeconds,
+  });
+}
+
+export function refusalOf(error: SluiceError): Refusal {
+  return defined({
+    code: error.code,
+    detail: error.message,
+    errors: error.errors ?? undefined,
+    retryAfterSeconds: error.retryAfterSeconds ?? undefined,
+  });
+}
+
+/** A code of a newer server is unknown here: its status still says what kind of trouble it is. */
+export function refusalFromWire(problem: ProblemWire): Refusal {
+  return defined({
+    code: isErrorCode(problem.code) ? problem.code : codeOfStatus(problem.status),
+    detail: problem.detail,
+    errors: problem.errors,
+    retryAfterSeconds: problem.retry_after_seconds,
+  });
+}
+
+export function errorOf(refusal: Refusal): SluiceError {
+  return new SluiceError(refusal.code, refusal.detail, refusal);
+}
+
+/** `path` is a JSON pointer into the request, `message` goes on from it. */
+export function invalidField(path: string, message: string): SluiceError {
+  return invalidRequest([{ path, message }]);
+}
+
+export function invalidRequest(errors: readonly FieldError[]): SluiceError {
+  const detail = errors.map(({ path, message }) => `${path} ${message}`.trim()).join('; ');
+  return new SluiceError('invalid_request', detail, { errors });
+}
+
+/** For an answer that carries no code of ours, for example one of a proxy. */
+export function codeOfStatus(status: number): ErrorCode {
+  switch (status) {
+    case 401:
+      return 'unauthorized';
+    case 403:
+      return 'forbidden';
+    case 404:
+      return 'route_not_found';
+    case 405:
+      return 'method_not_allowed';
+    case 413:
+      return 'payload_too_large';
+    case 415:
+      return 'unsupported_media_type';
+    case 429:
+      return 'refused';
+    case 502:
+    case 503:
+    case 504:
+      return 'unavailable';
+    default:
+      return status >= 500 ? 'internal' : 'invalid_request';
+  }
+}
+
+function isErrorCode(code: string): code is ErrorCode {
+  return Object.hasOwn(errorCatalogue, code);
+}

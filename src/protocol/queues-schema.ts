@@ -1,0 +1,139 @@
+import { Type, type Static } from 'typebox';
+import {
+  nameSchema,
+  nullable,
+  request,
+  nextCursorSchema,
+  pageProperties,
+  timestampSchema,
+} from './common-schema.js';
+
+const rateProperties = {
+  unit: nameSchema('What is counted: requests, tokens, …'),
+  rate: Type.Integer({ minimum: 1, maximum: 1e9, description: 'At most so many …' }),
+  per_seconds: Type.Integer({
+    minimum: 1,
+    maximum: 31_536_000,
+    description: '… in any window of so many seconds',
+  }),
+  burst: Type.Optional(
+    nullable(
+      Type.Integer({
+        minimum: 1,
+        maximum: 1e9,
+        description: 'How many may pass at once; the bound is then rate + burst',
+      }),
+    ),
+  ),
+};
+
+export const rateLimitSchema = request('RateLimit', rateProperties);
+export type RateLimitWire = Static<typeof rateLimitSchema>;
+
+const sharedLimitSchema = request('SharedLimit', {
+  use: nameSchema('The name of a limit that several queues share'),
+});
+
+const queueLimitSchema = Type.Union([rateLimitSchema, sharedLimitSchema]);
+export type QueueLimitWire = Static<typeof queueLimitSchema>;
+
+const ageSchema = (description: string) =>
+  Type.Optional(nullable(Type.Number({ minimum: 0, maximum: 315_360_000, description })));
+
+const ageingSchema = request('Ageing', {
+  low_to_medium_seconds: ageSchema('600 when absent; null: never'),
+  low_to_high_seconds: ageSchema('1,800 when absent; null: never'),
+  medium_to_high_seconds: ageSchema('1,200 when absent; null: never'),
+});
+export type AgeingWire = Static<typeof ageingSchema>;
+
+const countSchema = (description: string) =>
+  Type.Integer({ minimum: 1, maximum: 1e9, description });
+
+export const queueChangeSchema = request(
+  'QueueSettings',
+  {
+    limits: Type.Optional(Type.Array(queueLimitSchema, { maxItems: 20 })),
+    max_concurrency: Type.Optional(nullable(countSchema('Running at once, in the whole cluster'))),
+    max_ready: Type.Optional(countSchema('Entries in the ready queue for each lane and priority')),
+    max_active: Type.Optional(nullable(countSchema('Tasks that have not ended'))),
+    paused: Type.Optional(Type.Boolean({ description: 'Nothing of it is taken' })),
+    ageing: Type.Optional(nullable(ageingSchema)),
+  },
+  { description: 'The whole configuration of a queue: what is absent gets its default.' },
+);
+export type QueueChangeWire = Static<typeof queueChangeSchema>;
+
+const byPriority = (description: string) =>
+  Type.Object(
+    { high: Type.Integer(), medium: Type.Integer(), low: Type.Integer() },
+    { description },
+  );
+
+const queueLiveSchema = Type.Object(
+  {
+    depth: byPriority('Tasks that could be taken, by submitted priority'),
+    effective_depth: byPriority('The same, by what their age makes of it'),
+    backlog: Type.Integer({
+      description: 'Tasks that wait in Postgres; a lower bound from 1,000,000 on',
+    }),
+    running: Type.Integer(),
+    tokens: Type.Record(Type.String(), Type.Number(), { description: 'Left of each unit' }),
+    next_token_in_ms: nullable(Type.Number()),
+    paused_until: nullable(timestampSchema('When it goes on by itself')),
+    paused_why: nullable(Type.String()),
+    circuit: Type.Enum(['closed', 'open', 'half_open']),
+    oldest_age_seconds: nullable(Type.Number()),
+    last_minute: Type.Object({
+      started: Type.Integer(),
+      completed: Type.Integer(),
+      failed: Type.Integer(),
+    }),
+  },
+  { title: 'QueueLive', description: 'How the queue is doing now.' },
+);
+export type QueueLiveWire = Static<typeof queueLiveSchema>;
+
+export const queueSchema = Type.Object(
+  {
+    name: Type.String(),
+    version: Type.Integer({ description: 'Grows with each change of the configuration' }),
+    limits: Type.Array(queueLimitSchema),
+    max_concurrency: nullable(Type.Integer()),
+    max_ready: Type.Integer(),
+    max_active: nullable(Type.Integer()),
+    paused: Type.Boolean(),
+    paused_until: nullable(timestampSchema('Null while paused: until resumed')),
+    ageing: nullable(ageingSchema),
+    live: queueLiveSchema,
+  },
+  { title: 'Queue' },
+);
+export type QueueWire = Static<typeof queueSchema>;
+
+export const queuePageSchema = Type.Object(
+  { items: Type.Array(queueSchema), next_cursor: nextCursorSchema },
+  { title: 'QueuePage' },
+);
+export type QueuePageWire = Static<typeof queuePageSchema>;
+
+export const queueParamsSchema = Type.Object({ name: nameSchema('The queue; "/" as %2F') });
+
+export const listQueuesQuerySchema = request('ListQueuesQuery', pageProperties);
+
+export const pauseSchema = request('Pause', {
+  until: Type.Optional(timestampSchema('Goes on by itself then; absent: until resumed')),
+});
+
+export const limitSchema = Type.Object(
+  { name: Type.String(), ...rateProperties, burst: nullable(Type.Integer()) },
+  { title: 'Limit', description: 'A limit that several queues share.' },
+);
+export type LimitWire = Static<typeof limitSchema>;
+
+export const limitPageSchema = Type.Object(
+  { items: Type.Array(limitSchema), next_cursor: nextCursorSchema },
+  { title: 'LimitPage' },
+);
+
+export const limitParamsSchema = Type.Object({ name: nameSchema('The limit; "/" as %2F') });

@@ -1,0 +1,91 @@
+import { attemptErrorCodes, type AttemptError } from '../domain/attempt-error.js';
+import type { Report, ReportAnswer } from './api.js';
+import { bounds } from './bounds.js';
+import { taskIdFromWire } from './common-wire.js';
+import { defined } from './defined.js';
+import { findJsonFault } from './json-measure.js';
+import { invalidField } from './problem-wire.js';
+import { attemptErrorToWire } from './tasks-wire.js';
+import type { ReportAnswerWire, ReportErrorWire, ReportWire } from './workers-schema.js';
+import { heldFromWire } from './workers-wire.js';
+
+/** `path` is where the report stands in its request. */
+export function reportFromWire(wire: ReportWire, path: string): Report {
+  const common = {
+    ...heldFromWire(wire),
+    ...defined({ usage: wire.usage, executionDurationSeconds: wire.execution_duration_seconds }),
+  };
+  if (wire.status === 'failed') {
+    if (wire.error === undefined) throw invalidField(`${path}/error`, 'is needed when it failed');
+    if (wire.result !== undefined) throw invalidField(`${path}/result`, 'excludes "failed"');
+    return { ...common, status: 'failed', error: reportErrorFromWire(wire.error, `${path}/error`) };
+  }
+  if (wire.error !== undefined) throw invalidField(`${path}/error`, 'excludes "completed"');
+  const unkeepable = findUnkeepable(wire.result);
+  if (unkeepable !== null) return { ...common, status: 'failed', error: unkeepable };
+  return { ...common, status: 'completed', ...defined({ result: wire.result }) };
+}
+
+export function reportToWire(report: Report): ReportWire {
+  return defined({
+    task_id: report.taskId,
+    lease: report.lease,
+    status: report.status,
+    result: report.status === 'completed' ? report.result : undefined,
+    error: report.status === 'failed' ? attemptErrorToWire(report.error) : undefined,
+    usage: report.usage,
+    execution_duration_seconds: report.executionDurationSeconds,
+  });
+}
+
+/** Here and not in a worker, so that a worker in any language has its attempt end. */
+function findUnkeepable(result: unknown): AttemptError | null {
+  const fault = findJsonFault(result, bounds.resultBytes);
+  if (fault === null) return null;
+  const message = {
+    too_large: `The result is larger than ${bounds.resultBytes} bytes of JSON`,
+    too_deep: `The result is nested deeper than ${bounds.jsonDepth}`,
+    not_finite: 'The result holds a number that is out of range',
+  }[fault];
+  return { code: attemptErrorCodes.resultTooLarge, message, retriable: false };
+}
+
+function reportErrorFromWire(wire: ReportErrorWire, path: string): AttemptError {
+  if (findJsonFault(wire.details, bounds.taskBytes) !== null) {
+    throw invalidField(
+      `${path}/details`,
+      `must be at most ${bounds.taskBytes} bytes and ${bounds.jsonDepth} levels of JSON`,
+    );
+  }
+  return defined({
+    code: wire.code,
+    message: keepable(wire.message),
+    retriable: wire.retriable ?? true,
+    retryAfterSeconds: wire.retry_after_seconds,
+    details: wire.details,
+  });
+}
+
+/**
+ * What a service said when it failed is cut, never refused: the report would be lost over it.
+ * Postgres text holds neither NUL nor half of a surrogate pair.
+ */
+function keepable(message: string): string {
+  return message
+    .slice(0, bounds.messageLength)
+    .replaceAll('\0', '\uFFFD')
+    .replace(/\p{Cs}/gu, '\uFFFD');
+}
+
+export function reportAnswerToWire(answer: ReportAnswer): ReportAnswerWire {
+  return answer.accepted
+    ? { task_id: answer.taskId, accepted: true, status: answer.status }
+    : { task_id: answer.taskId, accepted: false, reason: answer.reason };
+}
+
+export function reportAnswerFromWire(wire: ReportAnswerWire): ReportAnswer {
+  const taskId = taskIdFromWire(wire.task_id);
+  return wire.accepted
+    ? { taskId, accepted: true, status: wire.status }
+    : { taskId, accepted: false, reason: wire.reason };
+}

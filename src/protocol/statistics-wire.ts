@@ -1,0 +1,79 @@
+import type { Statistics } from './api.js';
+import type { StatisticsWire } from './statistics-schema.js';
+
+type Depth = Statistics['queues']['high'];
+type DepthWire = StatisticsWire['queues']['high'];
+
+export function statisticsToWire(statistics: Statistics): StatisticsWire {
+  const { queues, workers, age, throughput, recovery } = statistics;
+  return {
+    queues: {
+      high: depthToWire(queues.high),
+      medium: depthToWire(queues.medium),
+      low: depthToWire(queues.low),
+    },
+    workers: {
+      active: workers.active,
+      draining: workers.draining,
+      dead: workers.dead,
+      total_capacity: workers.totalCapacity,
+      used_capacity: workers.usedCapacity,
+    },
+    age: {
+      p50_seconds: age.p50Seconds,
+      p95_seconds: age.p95Seconds,
+      oldest_seconds: age.oldestSeconds,
+    },
+    throughput: {
+      completed_last_minute: throughput.completedLastMinute,
+      failed_last_minute: throughput.failedLastMinute,
+      avg_task_duration_seconds: throughput.avgTaskDurationSeconds,
+    },
+    recovery: {
+      leases_lapsed_last_hour: recovery.leasesLapsedLastHour,
+      timeouts_last_hour: recovery.timeoutsLastHour,
+      reoffered_last_hour: recovery.reofferedLastHour,
+    },
+  };
+}
+
+export function statisticsFromWire(wire: StatisticsWire): Statistics {
+  const { queues, workers, age, throughput, recovery } = wire;
+  return {
+    queues: {
+      high: depthFromWire(queues.high),
+      medium: depthFromWire(queues.medium),
+      low: depthFromWire(queues.low),
+    },
+    workers: {
+      active: workers.active,
+      draining: workers.draining,
+      dead: workers.dead,
+      totalCapacity: workers.total_capacity,
+      usedCapacity: workers.used_capacity,
+    },
+    age: {
+      p50Seconds: age.p50_seconds,
+      p95Seconds: age.p95_seconds,
+      oldestSeconds: age.oldest_seconds,
+    },
+    throughput: {
+      completedLastMinute: throughput.completed_last_minute,
+      failedLastMinute: throughput.failed_last_minute,
+      avgTaskDurationSeconds: throughput.avg_task_duration_seconds,
+    },
+    recovery: {
+      leasesLapsedLastHour: recovery.leases_lapsed_last_hour,
+      timeoutsLastHour: recovery.timeouts_last_hour,
+      reofferedLastHour: recovery.reoffered_last_hour,
+    },
+  };
+}
+
+function depthToWire(depth: Depth): DepthWire {
+  return { depth: depth.depth, oldest_age_seconds: depth.oldestAgeSeconds };
+}
+
+function depthFromWire(wire: DepthWire): Depth {
+  return { depth: wire.depth, oldestAgeSeconds: wire.oldest_age_seconds };
+}

@@ -1,0 +1,341 @@
+import { Type, type Static } from 'typebox';
+import { waitReasonKinds } from './api.js';
+import { bounds } from './bounds.js';
+import {
+  costSchema,
+  exampleTaskId,
+  jsonObjectSchema,
+  jsonValueSchema,
+  labelSchema,
+  nameSchema,
+  nextCursorSchema,
+  nullable,
+  pageProperties,
+  prioritySchema,
+  request,
+  taskStateSchema,
+  textSchema,
+  timestampSchema,
+  uuidSchema,
+} from './common-schema.js';
+import { problemSchema } from './problem-schema.js';
+
+const oneYearSeconds = 31_536_000;
+
+export const taskDraftSchema = request(
+  'TaskDraft',
+  {
+    task_type: nameSchema('Selects the handler in a worker'),
+    queue: Type.Optional(nameSchema('Created on first use; "default" when absent')),
+    priority: Type.Optional(prioritySchema),
+    parameters: Type.Optional(jsonObjectSchema('What the handler gets: any JSON object')),
+    required_capabilities: Type.Optional(
+      Type.Array(labelSchema('A capability'), {
+        maxItems: 20,
+        description: 'Only a worker that has all of them takes the task',
+        examples: [['gpu']],
+      }),
+    ),
+    timeout_seconds: Type.Optional(
+      Type.Integer({
+        minimum: 1,
+        maximum: 86_400,
+        description: 'How long one attempt may run; by priority 300, 600 or 900 when absent',
+      }),
+    ),
+    max_retries: Type.Optional(
+      Type.Integer({
+        minimum: 0,
+        maximum: 100,
+        description: 'By priority 5, 3 or 2 when absent',
+      }),
+    ),
+    idempotency_key: Type.Optional(
+      textSchema('The same key within 24 hours is the same task; or the Idempotency-Key header'),
+    ),
+    workflow_id: Type.Optional(
+      textSchema('Tasks of one workflow run one at a time, in submit order'),
+    ),
+    workflow_on_failure: Type.Optional(
+      Type.Enum(['halt', 'continue'], {
+        description: 'What a failure of this member does to its workflow; "halt" when absent',
+      }),
+    ),
+    run_at: Type.Optional(timestampSchema('Not before then; excludes delay_seconds')),
+    delay_seconds: Type.Optional(
+      Type.Number({
+        minimum: 0,
+        maximum: 10 * oneYearSeconds,
+        description: 'Not before so long from now; excludes run_at',
+      }),
+    ),
+    dispatch_deadline_seconds: Type.Optional(
+      nullable(
+        Type.Integer({
+          minimum: 1,
+          maximum: 10 * oneYearSeconds,
+          description: 'Ends as failed when no worker took it so long after it became eligible',
+        }),
+      ),
+    ),
+    cost: Type.Optional(costSchema('Units that it costs, besides the one request it always does')),
+    user_id: Type.Optional(textSchema('Whose task it is')),
+    tags: Type.Optional(
+      Type.Array(textSchema('A tag', bounds.nameLength), {
+        maxItems: 50,
+        description: 'To find it by',
+      }),
+    ),
+    trace_id: Type.Optional(textSchema('Carried through; or from the traceparent header')),
+  },
+  { description: `A task to submit: at most ${bounds.taskBytes / 1024} KiB of JSON.` },
+);
+export type TaskDraftWire = Static<typeof taskDraftSchema>;
+
+export const batchSchema = request('Batch', {
+  tasks: Type.Array(taskDraftSchema, { minItems: 1, maxItems: bounds.batchSize }),
+});
+
+export const submitHeadersSchema = Type.Object({
+  'idempotency-key': Type.Optional(textSchema('Stands for idempotency_key in the body')),
+  traceparent: Type.Optional(
+    Type.String({ description: 'W3C trace context; gives trace_id when the body has none' }),
+  ),
+});
+
+export const receiptSchema = Type.Object(
+  {
+    task_id: uuidSchema('The task'),
+    status: taskStateSchema,
+    queue: Type.String(),
+    priority: prioritySchema,
+    queue_position: nullable(
+      Type.Integer({
+        description:
+          'Tasks of its queue that would be taken before it: exact up to 1,000, then a lower bound; null in batches',
+      }),
+    ),
+    estimated_wait_seconds: nullable(Type.Number({ description: 'Null when unknown' })),
+    trace_id: nullable(Type.String()),
+    created_at: timestampSchema('When it was accepted'),
+  },
+  { title: 'Receipt' },
+);
+export type ReceiptWire = Static<typeof receiptSchema>;
+
+export const batchAnswerSchema = Type.Object(
+  {
+    results: Type.Array(
+      Type.Union([
+        Type.Object({ task: receiptSchema, created: Type.Boolean() }),
+        Type.Object({ error: problemSchema }),
+      ]),
+      { description: 'One for each task, in order' },
+    ),
+  },
+  { title: 'BatchAnswer' },
+);
+export type BatchAnswerWire = Static<typeof batchAnswerSchema>;
+
+export const attemptErrorSchema = Type.Object(
+  {
+    code: Type.String(),
+    message: Type.String(),
+    retriable: Type.Boolean(),
+    retry_after_seconds: Type.Optional(Type.Number()),
+    details: Type.Optional(jsonValueSchema('Whatever the worker added')),
+  },
+  { title: 'AttemptError' },
+);
+export type AttemptErrorWire = Static<typeof attemptErrorSchema>;
+
+const stateChangeSchema = Type.Object(
+  {
+    state: taskStateSchema,
+    at: timestampSchema('When'),
+    worker_id: Type.Optional(Type.String()),
+    attempt: Type.Optional(Type.Integer()),
+    reason: Type.Optional(Type.String()),
+  },
+  { title: 'StateChange' },
+);
+export type StateChangeWire = Static<typeof stateChangeSchema>;
+
+const attemptSchema = Type.Object(
+  {
+    attempt: Type.Integer(),
+    worker_id: Type.String(),
+    started_at: timestampSchema('When its worker took it'),
+    ended_at: timestampSchema('When it ended'),
+    outcome: Type.Enum([
+      'succeeded',
+      'failed',
+      'timed_out',
+      'lapsed',
+      'released',
+      'deferred',
+      'cancelled',
+    ]),
+    error: Type.Optional(attemptErrorSchema),
+  },
+  { title: 'Attempt' },
+);
+export type AttemptWire = Static<typeof attemptSchema>;
+
+export const taskSchema = Type.Object(
+  {
+    task_id: uuidSchema('A UUIDv7: sorts by time of submit'),
+    task_type: Type.String(),
+    queue: Type.String(),
+    priority: prioritySchema,
+    effective_priority: Type.Enum(['high', 'medium', 'low'], {
+      description: 'How urgent its age has made it by now',
+    }),
+    status: taskStateSchema,
+    parameters: jsonObjectSchema('As submitted'),
+    required_capabilities: Type.Array(Type.String()),
+    retry_count: Type.Integer({ description: 'Attempts that failed' }),
+    max_retries: Type.Integer(),
+    attempt: Type.Integer({ description: 'Times that a worker took it' }),
+    created_at: timestampSchema('When it was accepted'),
+    run_at: nullable(timestampSchema('Not before then')),
+    queued_at: nullable(timestampSchema('When it came into the ready queue')),
+    assigned_at: nullable(timestampSchema('When a worker took it')),
+    started_at: nullable(timestampSchema('When its worker began')),
+    completed_at: nullable(timestampSchema('When it ended, in whatever state')),
+    assigned_worker_id: nullable(Type.String()),
+    progress: nullable(Type.Object({ percent: Type.Number(), message: nullable(Type.String()) })),
+    result: jsonValueSchema('What its handler answered; null when there is none'),
+    error: nullable(attemptErrorSchema),
+    timeout_seconds: Type.Integer(),
+    dispatch_deadline: nullable(timestampSchema('Ends as failed when not taken by then')),
+    workflow_id: nullable(Type.String()),
+    idempotency_key: nullable(Type.String()),
+    cost: nullable(costSchema('Units that it was said to cost')),
+    usage: nullable(costSchema('Units that it did cost')),
+    user_id: nullable(Type.String()),
+    tags: Type.Array(Type.String()),
+    trace_id: nullable(Type.String()),
+    eligible_at: timestampSchema('When it could first be taken: age and order count from it'),
+    current_state_duration_seconds: Type.Number(),
+    state_history: Type.Optional(
+      Type.Array(stateChangeSchema, { description: 'Oldest first; with include=history' }),
+    ),
+    attempts: Type.Optional(
+      Type.Array(attemptSchema, { description: 'Oldest first; with include=history' }),
+    ),
+  },
+  { title: 'Task', description: 'A task. What does not apply is null.' },
+);
+export type TaskWire = Static<typeof taskSchema>;
+
+export const taskPageSchema = Type.Object(
+  { items: Type.Array(taskSchema), next_cursor: nextCursorSchema },
+  { title: 'TaskPage' },
+);
+export type TaskPageWire = Static<typeof taskPageSchema>;
+
+export const getTaskQuerySchema = request('GetTaskQuery', {
+  include: Type.Optional(
+    Type.Enum(['history'], { description: '"history" adds state_history and attempts' }),
+  ),
+});
+
+export const waitQuerySchema = request('WaitQuery', {
+  timeout_seconds: Type.Optional(
+    Type.Integer({ minimum: 0, maximum: bounds.waitSeconds, description: '30 when absent' }),
+  ),
+});
+
+const filterProperties = {
+  status: Type.Optional(taskStateSchema),
+  queue: Type.Optional(nameSchema('Of this queue')),
+  task_type: Type.Optional(nameSchema('Of this type')),
+  user_id: Type.Optional(textSchema('Of this user')),
+  workflow_id: Type.Optional(textSchema('Of this workflow')),
+  tag: Type.Optional(textSchema('With this tag', bounds.nameLength)),
+};
+
+export const taskFilterSchema = request('TaskFilter', filterProperties, { minProperties: 1 });
+export type TaskFilterWire = Static<typeof taskFilterSchema>;
+
+export const listTasksQuerySchema = request('ListTasksQuery', {
+  ...filterProperties,
+  ...pageProperties,
+});
+
+export const explanationSchema = Type.Object(
+  {
+    task_id: uuidSchema('The task'),
+    status: taskStateSchema,
+    reasons: Type.Array(
+      Type.Object(
+        {
+          kind: Type.Enum([...waitReasonKinds]),
+          detail: Type.String({ description: 'A sentence for a person' }),
+          until: Type.Optional(timestampSchema('When this reason ends, where that is known')),
+        },
+        { title: 'WaitReason' },
+      ),
+      { description: 'Empty when nothing keeps it' },
+    ),
+  },
+  { title: 'Explanation', description: 'Why a task is not running.' },
+);
+export type ExplanationWire = Static<typeof explanationSchema>;
+
+export const cancellationSchema = Type.Object(
+  {
+    task_id: uuidSchema('The task'),
+    status: Type.Literal('cancelled'),
+    was_executing: Type.Boolean(),
+    worker_notified: Type.Boolean(),
+  },
+  { title: 'Cancellation' },
+);
+export type CancellationWire = Static<typeof cancellationSchema>;
+
+export const cancelledSchema = Type.Object(
+  { cancelled: Type.Integer({ description: 'How many were cancelled' }) },
+  { title: 'Cancelled' },
+);
+
+export const taskChangeSchema = request(
+  'TaskChange',
+  {
+    priority: Type.Optional(prioritySchema),
+    run_at: Type.Optional(timestampSchema('Not before then')),
+  },
+  { minProperties: 1 },
+);
+export type TaskChangeWire = Static<typeof taskChangeSchema>;
+
+export const replaySchema = request('Replay', {
+  reset_retry_count: Type.Optional(
+    Type.Boolean({ description: 'Whether it gets all its retries again; true when absent' }),
+  ),
+  new_priority: Type.Optional(prioritySchema),
+});
+export type ReplayWire = Static<typeof replaySchema>;
+
+export const eventsQuerySchema = request('EventsQuery', {
+  queue: Type.Optional(nameSchema('Only tasks of this queue')),
+  task_id: Type.Optional(uuidSchema('Only this task')),
+});
+
+/** The data of a `task` event. */
+export const taskEventSchema = Type.Object(
+  {
+    task_id: uuidSchema('The task'),
+    task_type: Type.String(),
+    queue: Type.String(),
+    priority: prioritySchema,
+    from: Type.Enum(['new', ...taskStateSchema.enum]),
+    status: taskStateSchema,
+    at: timestampSchema('When'),
+    attempt: Type.Integer(),
+    reason: Type.Optional(Type.String()),
+  },
+  { title: 'TaskEvent', examples: [{ task_id: exampleTaskId, status: 'completed' }] },
+);
+export type TaskEventWire = Static<typeof taskEventSchema>;

@@ -1,0 +1,253 @@
+import { Type, type Static } from 'typebox';
+import { bounds } from './bounds.js';
+import {
+  costSchema,
+  jsonObjectSchema,
+  jsonValueSchema,
+  labelSchema,
+  nameOrAnySchema,
+  nameSchema,
+  nextCursorSchema,
+  nullable,
+  pageProperties,
+  prioritySchema,
+  request,
+  taskStateSchema,
+  textSchema,
+  timestampSchema,
+  uuidSchema,
+} from './common-schema.js';
+
+export const workerParamsSchema = Type.Object({ worker_id: uuidSchema('The worker') });
+
+const capacitySchema = (description: string) =>
+  Type.Integer({ minimum: 0, maximum: 100_000, description });
+
+const offerProperties = {
+  capabilities: Type.Optional(
+    Type.Array(labelSchema('A capability'), { maxItems: 100, description: 'What it has' }),
+  ),
+  task_types: Type.Optional(
+    Type.Array(nameOrAnySchema('A task type'), {
+      maxItems: 1_000,
+      description: 'What it handles; absent or ["*"]: every type',
+    }),
+  ),
+  queues: Type.Optional(
+    Type.Array(nameSchema('A queue'), {
+      maxItems: 1_000,
+      description: 'Where it takes from; absent: every queue',
+    }),
+  ),
+};
+
+export const registrationSchema = request('Registration', {
+  ...offerProperties,
+  capacity: Type.Optional(
+    Type.Integer({ minimum: 1, maximum: 100_000, description: 'Tasks it can run at once' }),
+  ),
+  name: Type.Optional(textSchema('For people')),
+  host: Type.Optional(textSchema('Where it runs')),
+  version: Type.Optional(textSchema('Which release of its code it runs')),
+});
+export type RegistrationWire = Static<typeof registrationSchema>;
+
+export const registeredSchema = Type.Object(
+  {
+    worker_id: uuidSchema('Names the worker in all its later calls'),
+    heartbeat_interval_ms: Type.Integer(),
+    lease_ms: Type.Integer({ description: 'Silent for longer, and its tasks go to others' }),
+    poll_wait_seconds: Type.Number({ description: 'How long a poll should wait' }),
+  },
+  { title: 'Registered' },
+);
+export type RegisteredWire = Static<typeof registeredSchema>;
+
+export const pollSchema = request('Poll', {
+  available_capacity: capacitySchema('Tasks it takes at most; 0 asks only for news'),
+  wait_seconds: Type.Optional(
+    Type.Number({
+      minimum: 0,
+      maximum: bounds.waitSeconds,
+      description: 'How long to wait for work; 0 when absent',
+    }),
+  ),
+  prefetch: Type.Optional(
+    Type.Boolean({ description: 'Claims into assigned; it will say start for each' }),
+  ),
+  ...offerProperties,
+});
+export type PollWire = Static<typeof pollSchema>;
+
+const claimedTaskSchema = Type.Object(
+  {
+    task_id: uuidSchema('The task'),
+    task_type: Type.String(),
+    queue: Type.String(),
+    parameters: jsonObjectSchema('As submitted'),
+    timeout_seconds: Type.Integer(),
+    attempt: Type.Integer(),
+    lease: Type.String({ description: 'The right to this attempt: every later call carries it' }),
+    priority: prioritySchema,
+    effective_priority: prioritySchema,
+    retry_count: Type.Integer(),
+    workflow_id: nullable(Type.String()),
+    trace_id: nullable(Type.String()),
+    deadline: timestampSchema('When the attempt times out'),
+  },
+  { title: 'ClaimedTask' },
+);
+export type ClaimedTaskWire = Static<typeof claimedTaskSchema>;
+
+export const pollAnswerSchema = Type.Object(
+  {
+    tasks: Type.Array(claimedTaskSchema),
+    cancelled: Type.Array(Type.String(), { description: 'Tasks it holds that were cancelled' }),
+    drain: Type.Boolean({ description: 'Whether it should finish what it has and leave' }),
+  },
+  { title: 'PollAnswer' },
+);
+export type PollAnswerWire = Static<typeof pollAnswerSchema>;
+
+const heldProperties = {
+  task_id: uuidSchema('The task'),
+  lease: uuidSchema('The right to the attempt, from the poll'),
+};
+
+export const heldSchema = request('Held', heldProperties);
+export type HeldWire = Static<typeof heldSchema>;
+
+export const progressSchema = request('Progress', {
+  ...heldProperties,
+  progress_percent: Type.Number({ minimum: 0, maximum: 100 }),
+  status_message: Type.Optional(textSchema('For people', 1_000)),
+});
+
+const reportErrorSchema = request('ReportError', {
+  code: textSchema(
+    'RATE_LIMITED, UNAVAILABLE, TIMEOUT, OUT_OF_MEMORY and INVALID_INPUT are treated specially',
+    bounds.nameLength,
+  ),
+  message: Type.String({
+    description: `Whatever went wrong; the first ${bounds.messageLength} characters are kept`,
+  }),
+  retriable: Type.Optional(Type.Boolean({ description: 'True when absent' })),
+  retry_after_seconds: Type.Optional(Type.Number({ minimum: 0, maximum: 31_536_000 })),
+  details: Type.Optional(jsonValueSchema('Whatever helps')),
+});
+export type ReportErrorWire = Static<typeof reportErrorSchema>;
+
+export const reportSchema = request('Report', {
+  ...heldProperties,
+  status: Type.Enum(['completed', 'failed']),
+  result: Type.Optional(
+    jsonValueSchema('With "completed": at most 1 MiB, else the attempt fails: RESULT_TOO_LARGE'),
+  ),
+  error: Type.Optional(reportErrorSchema),
+  usage: Type.Optional(costSchema('Units that it really cost')),
+  execution_duration_seconds: Type.Optional(Type.Number({ minimum: 0, maximum: 1e9 })),
+});
+export type ReportWire = Static<typeof reportSchema>;
+
+const reportsSchema = request('Reports', {
+  results: Type.Array(reportSchema, { minItems: 1, maxItems: bounds.batchSize }),
+});
+
+export const oneOrManyReportsSchema = Type.Union([reportSchema, reportsSchema]);
+
+const reportAnswerSchema = Type.Union(
+  [
+    Type.Object({ task_id: Type.String(), accepted: Type.Literal(true), status: taskStateSchema }),
+    Type.Object({
+      task_id: Type.String(),
+      accepted: Type.Literal(false),
+      reason: Type.Literal('lease_lost'),
+    }),
+  ],
+  { title: 'ReportAnswer' },
+);
+export type ReportAnswerWire = Static<typeof reportAnswerSchema>;
+
+const reportAnswersSchema = Type.Object(
+  { results: Type.Array(reportAnswerSchema, { description: 'One for each report, in order' }) },
+  { title: 'ReportAnswers' },
+);
+export type ReportAnswersWire = Static<typeof reportAnswersSchema>;
+
+export const oneOrManyReportAnswersSchema = Type.Union([reportAnswerSchema, reportAnswersSchema]);
+
+export const releaseSchema = request('Release', {
+  tasks: Type.Array(heldSchema, { minItems: 1, maxItems: bounds.batchSize }),
+});
+
+export const releasedSchema = Type.Object(
+  {
+    released: Type.Array(Type.String(), { description: 'Back in their queues, at no cost' }),
+    lost: Type.Array(Type.String(), { description: 'Whose lease was no longer good' }),
+  },
+  { title: 'Released' },
+);
+
+export const heartbeatSchema = request('Heartbeat', {
+  current_load: capacitySchema('Tasks that it runs'),
+  status: Type.Enum(['active', 'draining']),
+  current_tasks: Type.Optional(
+    Type.Array(uuidSchema('A task it holds'), {
+      maxItems: 20_000,
+      description: 'What it holds: what is missing twice goes back. Absent: nothing is compared',
+    }),
+  ),
+  available_capacity: Type.Optional(capacitySchema('Tasks that it could take now')),
+  max_capacity: Type.Optional(capacitySchema('Tasks that it can run at once')),
+  memory_usage: Type.Optional(
+    Type.Number({ minimum: 0, maximum: 1e15, description: 'In use, as a share of its limit' }),
+  ),
+  event_loop_delay_ms: Type.Optional(Type.Number({ minimum: 0, maximum: 1e9 })),
+  health: Type.Optional(jsonObjectSchema('Whatever else it wants to show')),
+});
+export type HeartbeatWire = Static<typeof heartbeatSchema>;
+
+export const heartbeatAnswerSchema = Type.Object(
+  {
+    acknowledged: Type.Literal(true),
+    should_drain: Type.Boolean(),
+    cancelled: Type.Array(Type.String(), { description: 'Tasks it holds that were cancelled' }),
+    lost: Type.Array(Type.String(), { description: 'Tasks it named but no longer holds' }),
+  },
+  { title: 'HeartbeatAnswer' },
+);
+export type HeartbeatAnswerWire = Static<typeof heartbeatAnswerSchema>;
+
+export const acknowledgedSchema = Type.Object(
+  { acknowledged: Type.Literal(true) },
+  { title: 'Acknowledged' },
+);
+
+export const workerSchema = Type.Object(
+  {
+    worker_id: uuidSchema('The worker'),
+    name: nullable(Type.String()),
+    host: nullable(Type.String()),
+    version: nullable(Type.String()),
+    status: Type.Enum(['active', 'draining', 'dead']),
+    capabilities: Type.Array(Type.String()),
+    task_types: nullable(Type.Array(Type.String(), { description: 'Null: every type' })),
+    queues: nullable(Type.Array(Type.String(), { description: 'Null: every queue' })),
+    capacity: Type.Integer(),
+    current_load: Type.Number(),
+    memory_usage: nullable(Type.Number()),
+    event_loop_delay_ms: nullable(Type.Number()),
+    registered_at: timestampSchema('When it came'),
+    last_heartbeat_at: timestampSchema('When it was last heard of'),
+  },
+  { title: 'Worker' },
+);
+export type WorkerWire = Static<typeof workerSchema>;
+
+export const workerPageSchema = Type.Object(
+  { items: Type.Array(workerSchema), next_cursor: nextCursorSchema },
+  { title: 'WorkerPage' },
+);
+export type WorkerPageWire = Static<typeof workerPageSchema>;
+
+export const listWorkersQuerySchema = request('ListWorkersQuery', pageProperties);
