@@ -8,7 +8,10 @@ import { createTemporaryFolder } from './temporary-folder.js';
 import { runThrowAway, type RunningServer } from './throw-away-server.js';
 import { unprivilegedUser, type UserIds } from './unprivileged-user.js';
 
-export async function startPostgres(): Promise<RunningServer> {
+/** `durable` as in production: for measurements. Without it only tests may run on it. */
+export async function startPostgres(
+  options: { readonly durable?: boolean } = {},
+): Promise<RunningServer> {
   const given = process.env.DATABASE_URL;
   if (given) return { url: given, stop: () => Promise.resolve() };
 
@@ -33,8 +36,7 @@ export async function startPostgres(): Promise<RunningServer> {
     max_connections: 200,
     shared_buffers: '128MB',
     // Only a crash of the operating system could lose anything, and the folder with it.
-    fsync: 'off',
-    full_page_writes: 'off',
+    ...(options.durable === true ? {} : { fsync: 'off', full_page_writes: 'off' }),
   };
   return runThrowAway({
     name: 'postgres',

@@ -1,0 +1,143 @@
+import { parseArgs } from 'node:util';
+import { openEngine, type Engine } from '../src/engine/open-engine.js';
+import type { ClaimedTask } from '../src/protocol/api.js';
+import { startPostgres } from '../test/support/services/postgres-server.js';
+
+/**
+ * How fast the hot path is in-process on Postgres: submit in bulk, submit singly, claim and
+ * complete. Medians of several rounds with their spread; durability as in production. Uses
+ * `DATABASE_URL` if given, else a throw-away server with stock settings.
+ */
+const { values } = parseArgs({
+  options: {
+    tasks: { type: 'string', default: '20000' },
+    rounds: { type: 'string', default: '5' },
+    json: { type: 'boolean', default: false },
+  },
+});
+const tasks = Number(values.tasks);
+const rounds = Number(values.rounds);
+
+interface Rates {
+  readonly bulkSubmit: number;
+  readonly singleSubmit: number;
+  readonly claim: number;
+  readonly complete: number;
+  readonly process: number;
+}
+
+async function main(): Promise<void> {
+  const postgres = await startPostgres({ durable: true });
+  try {
+    const engine = await openEngine({ database: { kind: 'postgres', url: postgres.url } });
+    const measured: Rates[] = [];
+    try {
+      await round(engine, 2_000);
+      for (let index = 0; index < rounds; index++) {
+        const rates = await round(engine, tasks);
+        measured.push(rates);
+        if (!values.json) console.error(`round ${String(index + 1)}: ${describe(rates)}`);
+      }
+    } finally {
+      await engine.close();
+    }
+    print(measured);
+  } finally {
+    await postgres.stop();
+  }
+}
+
+async function round(engine: Engine, count: number): Promise<Rates> {
+  const bulkSubmit = await rate(count, () => submitInBulk(engine, count, 1_000));
+  const { workerId } = await engine.register({ capacity: count });
+  const claimed: ClaimedTask[] = [];
+  const claim = await rate(count, async () => {
+    while (claimed.length < count) {
+      const answer = await engine.poll(workerId, { availableCapacity: 500 });
+      claimed.push(...answer.tasks);
+    }
+  });
+  const complete = await rate(count, async () => {
+    for (let from = 0; from < count; from += 500) {
+      await engine.report(workerId, claimed.slice(from, from + 500).map(toReport));
+    }
+  });
+  const single = Math.min(count, 10_000);
+  const singleSubmit = await rate(single, () => submitSingly(engine, single, 50));
+  await submitInBulk(engine, count, 1_000);
+  const process = await rate(count + single, () => processAll(engine, count + single));
+  await engine.deregister(workerId);
+  return { bulkSubmit, singleSubmit, claim, complete, process };
+}
+
+/** Claim and completion overlap, as in a worker. */
+async function processAll(engine: Engine, count: number): Promise<void> {
+  const { workerId } = await engine.register({ capacity: count });
+  let done = 0;
+  const reports: Promise<unknown>[] = [];
+  while (done < count) {
+    const { tasks: claimed } = await engine.poll(workerId, { availableCapacity: 500 });
+    done += claimed.length;
+    reports.push(engine.report(workerId, claimed.map(toReport)));
+  }
+  await Promise.all(reports);
+  await engine.deregister(workerId);
+}
+
+async function submitInBulk(engine: Engine, count: number, batch: number): Promise<void> {
+  const drafts = Array.from({ length: batch }, (_, index) => draft(index));
+  for (let from = 0; from < count; from += batch) await engine.submitMany(drafts);
+}
+
+async function submitSingly(engine: Engine, count: number, concurrency: number): Promise<void> {
+  let next = 0;
+  const submitter = async () => {
+    while (next < count) await engine.submit(draft(next++));
+  };
+  await Promise.all(Array.from({ length: concurrency }, submitter));
+}
+
+function draft(index: number) {
+  return { taskType: 'noop', queue: 'bench', parameters: { index, text: 'x'.repeat(100) } };
+}
+
+function toReport({ taskId, lease }: ClaimedTask) {
+  return { taskId, lease, status: 'completed', result: { ok: true } } as const;
+}
+
+async function rate(count: number, work: () => Promise<void>): Promise<number> {
+  const began = performance.now();
+  await work();
+  return (count / (performance.now() - began)) * 1000;
+}
+
+function describe(rates: Rates): string {
+  return Object.entries(rates)
+    .map(([name, value]) => `${name} ${Math.round(value).toLocaleString('en')}/s`)
+    .join(', ');
+}
+
+function print(measured: readonly Rates[]): void {
+  const names = ['bulkSubmit', 'singleSubmit', 'claim', 'complete', 'process'] as const;
+  const summary = Object.fromEntries(
+    names.map((name) => {
+      const sorted = measured.map((rates) => rates[name]).sort((a, b) => a - b);
+      const median = sorted[sorted.length >> 1] ?? 0;
+      return [name, { median, least: sorted[0] ?? 0, most: sorted.at(-1) ?? 0 }];
+    }),
+  );
+  if (values.json) {
+    console.log(JSON.stringify({ tasks, rounds: measured, summary }));
+    return;
+  }
+  console.table(
+    Object.fromEntries(
+      Object.entries(summary).map(([name, { median, least, most }]) => [
+        name,
+        { 'per second': Math.round(median), least: Math.round(least), most: Math.round(most) },
+      ]),
+    ),
+  );
+}
+
+await main();

@@ -1,0 +1,37 @@
+import type { JsonValue } from './json.js';
+
+/** Why an attempt went wrong, as its worker or the engine says. */
+export interface AttemptError {
+  readonly code: string;
+  readonly message: string;
+  /** Whether another attempt could go better. */
+  readonly retriable: boolean;
+  readonly retryAfterSeconds?: number;
+  readonly details?: JsonValue;
+}
+
+/** Codes that the engine treats specially; any other is the user's own. */
+export const attemptErrorCodes = {
+  rateLimited: 'RATE_LIMITED',
+  unavailable: 'UNAVAILABLE',
+  timeout: 'TIMEOUT',
+  outOfMemory: 'OUT_OF_MEMORY',
+  invalidInput: 'INVALID_INPUT',
+  resultTooLarge: 'RESULT_TOO_LARGE',
+  workerLost: 'WORKER_LOST',
+  neverStarted: 'NEVER_STARTED',
+  /** The one a task that was never run can end with. */
+  capacity: 'capacity',
+} as const;
+
+const neverRetried: ReadonlySet<string> = new Set([
+  attemptErrorCodes.invalidInput,
+  attemptErrorCodes.resultTooLarge,
+]);
+
+export function isRetriable(error: AttemptError): boolean {
+  return error.retriable && !neverRetried.has(error.code);
+}
+
+export type AttemptOutcome =
+  'succeeded' | 'failed' | 'timed_out' | 'lapsed' | 'released' | 'deferred' | 'cancelled';

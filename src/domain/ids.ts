@@ -1,0 +1,34 @@
+import { V7Generator } from 'uuidv7';
+
+declare const brand: unique symbol;
+type Branded<Name extends string> = string & { readonly [brand]: Name };
+
+export type TaskId = Branded<'TaskId'>;
+export type WorkerId = Branded<'WorkerId'>;
+/** An unguessable right to one attempt. Whoever holds it may write; nobody else can. */
+export type Lease = Branded<'Lease'>;
+
+/**
+ * UUIDv7s of the instants given: in ascending order also within one millisecond, and when the
+ * clock steps back a little. Inputs are partitioned by the day in the id, so the instant should
+ * be the database's, not this machine's.
+ */
+export class TaskIdSource {
+  readonly #generator = new V7Generator();
+
+  next(instantMs: number): TaskId {
+    return this.#generator.generateOrResetCore(instantMs, 10_000).toString() as TaskId;
+  }
+}
+
+const uuidPattern = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
+
+export function isUuid(text: string): boolean {
+  return uuidPattern.test(text);
+}
+
+/** The first id of an instant: a boundary between partitions, and a cursor by time. */
+export function firstIdAt(instantMs: number): TaskId {
+  const hex = Math.floor(instantMs).toString(16).padStart(12, '0');
+  return `${hex.slice(0, 8)}-${hex.slice(8)}-7000-8000-000000000000` as TaskId;
+}

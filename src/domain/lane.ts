@@ -1,0 +1,21 @@
+/** What a worker can or can't do as a whole: tasks of one queue, one type, one capability set. */
+export interface Lane {
+  readonly queue: string;
+  readonly taskType: string;
+  /** Sorted, without duplicates: see `capabilitySet`. */
+  readonly capabilities: readonly string[];
+}
+
+export function capabilitySet(capabilities: readonly string[]): readonly string[] {
+  return [...new Set(capabilities)].sort();
+}
+
+/** The same text for the same lane. Names can't hold the separators: the wire refuses them. */
+export function laneKey(lane: Lane): string {
+  return `${lane.queue}\n${routingGroupKey(lane)}`;
+}
+
+/** Lanes of one type and one capability set, whatever their queue: a worker can do all or none. */
+export function routingGroupKey(lane: Omit<Lane, 'queue'>): string {
+  return `${lane.taskType}\n${lane.capabilities.join('\t')}`;
+}

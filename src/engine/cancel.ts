@@ -1,0 +1,82 @@
+import { SluiceError } from '../domain/errors.js';
+import type { TaskId } from '../domain/ids.js';
+import { isLeased } from '../domain/task-state.js';
+import type { Cancellation, TaskFilter } from '../protocol/api.js';
+import { cancelTasks, findCancellable, type CancelledRow } from '../store/cancel-tasks.js';
+import { findStates } from '../store/read-tasks.js';
+import { instant, tell, type EngineContext } from './context.js';
+import type { Feeder } from './feeder.js';
+import type { Fleet } from './fleet.js';
+import type { PollWaiters } from './poll-waiters.js';
+import { taskNotFound } from './read.js';
+
+const maxCancelledAtOnce = 1_000;
+
+/** Ends tasks because somebody asked; a worker that runs one is told at once. */
+export class Cancel {
+  readonly #context: EngineContext;
+  readonly #fleet: Fleet;
+  readonly #waiters: PollWaiters;
+  readonly #feeder: Feeder;
+
+  constructor(context: EngineContext, fleet: Fleet, waiters: PollWaiters, feeder: Feeder) {
+    this.#context = context;
+    this.#fleet = fleet;
+    this.#waiters = waiters;
+    this.#feeder = feeder;
+  }
+
+  async cancelTask(taskId: TaskId): Promise<Cancellation> {
+    const [row] = await this.#cancel([taskId]);
+    if (row !== undefined) {
+      const wasExecuting = isLeased(row.from);
+      return { taskId, wasExecuting, workerNotified: this.#isKnown(row) };
+    }
+    const state = (await findStates(this.#context.db, [taskId])).get(taskId);
+    if (state === undefined) throw taskNotFound(taskId);
+    if (state === 'cancelled') return { taskId, wasExecuting: false, workerNotified: false };
+    throw new SluiceError('task_ended', `Task ${taskId} has already ended as ${state}.`);
+  }
+
+  async cancelTasks(filter: TaskFilter): Promise<{ readonly cancelled: number }> {
+    const { db } = this.#context;
+    let cancelled = 0;
+    let after: TaskId | null = null;
+    do {
+      const found: { readonly taskIds: readonly TaskId[]; readonly next: TaskId | null } =
+        await findCancellable(db, filter, maxCancelledAtOnce, after);
+      cancelled += (await this.#cancel(found.taskIds)).length;
+      after = found.next;
+    } while (after !== null);
+    return { cancelled };
+  }
+
+  async #cancel(taskIds: readonly TaskId[]): Promise<readonly CancelledRow[]> {
+    if (taskIds.length === 0) return [];
+    const { db, ready } = this.#context;
+    const rows = await cancelTasks(db, taskIds, instant(this.#context));
+    const running = rows.filter(({ from }) => isLeased(from));
+    await ready.remove(rows.map(({ taskId }) => taskId));
+    await ready.finish(
+      running.map(({ taskId, queue, cost }) => ({ taskId, queue, reserved: cost, usage: null })),
+    );
+    for (const row of rows) this.#tell(row);
+    return rows;
+  }
+
+  #tell(row: CancelledRow): void {
+    const { taskId, queue, taskType, priority, from, attempt, workerId, workflowId } = row;
+    if (workerId !== null) {
+      this.#fleet.find(workerId)?.cancelled.add(taskId);
+      this.#waiters.wakeWorker(workerId);
+    }
+    if (workflowId !== null) this.#feeder.noteUnknownBacklog();
+    const outcome = isLeased(from) ? ({ outcome: 'cancelled' } as const) : {};
+    const move = { from, to: 'cancelled', attempt } as const;
+    tell(this.#context, { taskId, queue, taskType, priority, ...move, ...outcome });
+  }
+
+  #isKnown({ workerId }: CancelledRow): boolean {
+    return workerId !== null && this.#fleet.find(workerId) !== null;
+  }
+}

@@ -1,0 +1,110 @@
+import type { WorkerId } from '../domain/ids.js';
+import type { ClaimedTask } from '../protocol/api.js';
+import type { Taken } from '../ready/ready-queue.js';
+import { Batcher } from '../runtime/batcher.js';
+import { claimTasks, type ClaimedRow } from '../store/claim-tasks.js';
+import { instant, judgeDatabaseFailure, tell, type EngineContext } from './context.js';
+
+const maxClaimsAtOnce = 1_000;
+
+interface Wish {
+  readonly entry: Taken;
+  readonly workerId: WorkerId;
+  readonly start: boolean;
+}
+
+/** Turns taken entries into leases. Postgres decides: an entry it refuses was stale. */
+export class Claim {
+  readonly #context: EngineContext;
+  readonly #batcher: Batcher<Wish, ClaimedRow | null>;
+
+  constructor(context: EngineContext) {
+    this.#context = context;
+    this.#batcher = new Batcher({
+      flush: (wishes) => this.#write(wishes),
+      maxItems: maxClaimsAtOnce,
+      concurrency: 2,
+      judge: judgeDatabaseFailure,
+    });
+  }
+
+  async claim(
+    workerId: WorkerId,
+    entries: readonly Taken[],
+    start: boolean,
+  ): Promise<ClaimedTask[]> {
+    const claims = await Promise.allSettled(
+      entries.map((entry) => this.#batcher.add({ entry, workerId, start })),
+    );
+    const claimed = claims.flatMap((claim, index) => {
+      const entry = entries[index];
+      return claim.status === 'fulfilled' && claim.value !== null && entry !== undefined
+        ? [toClaimedTask(claim.value, entry)]
+        : [];
+    });
+    const failure = claims.find((claim) => claim.status === 'rejected');
+    if (failure !== undefined) await this.#giveUp(entries, claims);
+    if (failure !== undefined && claimed.length === 0) throw failure.reason;
+    return claimed;
+  }
+
+  /** Committed or not, nobody knows: the sweeper offers again what is still queued. */
+  async #giveUp(
+    entries: readonly Taken[],
+    claims: readonly PromiseSettledResult<unknown>[],
+  ): Promise<void> {
+    const failed = entries.filter((_, index) => claims[index]?.status === 'rejected');
+    await this.#context.ready.refund(failed.map(({ taskId }) => taskId));
+  }
+
+  async #write(wishes: readonly Wish[]): Promise<(ClaimedRow | null)[]> {
+    const { db, ready, settings } = this.#context;
+    const claims = wishes.map(({ entry, workerId, start }) => ({
+      taskId: entry.taskId,
+      workerId,
+      start,
+    }));
+    const taskIds = claims.map(({ taskId }) => taskId);
+    const rows = await claimTasks(db, claims, settings.unstartedMs, instant(this.#context));
+    const byId = new Map(rows.map((row) => [row.taskId, row]));
+    const refused = taskIds.filter((taskId) => !byId.has(taskId));
+    await ready.confirm(rows.map(({ taskId }) => taskId));
+    if (refused.length > 0) await ready.refund(refused);
+    for (const wish of wishes) this.#tell(wish, byId.get(wish.entry.taskId));
+    return taskIds.map((taskId) => byId.get(taskId) ?? null);
+  }
+
+  #tell({ entry, start }: Wish, row: ClaimedRow | undefined): void {
+    if (row === undefined) return;
+    const { taskId, queue, taskType, priority, attempt, waitedMs } = row;
+    tell(this.#context, {
+      taskId,
+      queue,
+      taskType,
+      priority,
+      from: 'queued',
+      to: start ? 'executing' : 'assigned',
+      attempt,
+      waitMs: waitedMs,
+      effectivePriority: entry.effectivePriority,
+    });
+  }
+}
+
+function toClaimedTask(row: ClaimedRow, { effectivePriority }: Taken): ClaimedTask {
+  return {
+    taskId: row.taskId,
+    taskType: row.taskType,
+    queue: row.queue,
+    parameters: row.parameters,
+    timeoutSeconds: row.timeoutSeconds,
+    attempt: row.attempt,
+    lease: row.lease,
+    priority: row.priority,
+    effectivePriority,
+    retryCount: row.retryCount,
+    workflowId: row.workflowId,
+    traceId: row.traceId,
+    deadline: row.lapsesAt,
+  };
+}

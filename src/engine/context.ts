@@ -1,0 +1,53 @@
+import { SluiceError } from '../domain/errors.js';
+import type { TaskEvent } from '../protocol/events.js';
+import type { ReadyQueue } from '../ready/ready-queue.js';
+import type { Clock } from '../runtime/clock.js';
+import type { FlushFailure } from '../runtime/batcher.js';
+import type { Logger } from '../runtime/log.js';
+import { DatabaseAwayError, LockedError, type Database, type Instant } from '../store/database.js';
+import type { TaskEvents } from './events.js';
+import type { EngineSettings } from './settings.js';
+
+/** What every use case works with. */
+export interface EngineContext {
+  readonly db: Database;
+  readonly ready: ReadyQueue;
+  readonly events: TaskEvents;
+  readonly settings: EngineSettings;
+  readonly log: Logger;
+  /** In [0, 1). */
+  readonly random: () => number;
+  /** Null in production: the database's own clock counts. */
+  readonly clock: Clock | null;
+}
+
+export function instant({ clock }: EngineContext): Instant {
+  return clock === null ? null : new Date(clock.nowMs());
+}
+
+/** For what people look at, never for a decision. */
+export function approximateNow({ clock, db }: EngineContext): Date {
+  return new Date(clock === null ? db.nowMs() : clock.nowMs());
+}
+
+export function tell(context: EngineContext, event: Omit<TaskEvent, 'at'>): void {
+  context.events.emit({ ...event, at: approximateNow(context) });
+}
+
+export function judgeDatabaseFailure(error: unknown): FlushFailure {
+  if (error instanceof DatabaseAwayError) return 'outage';
+  return error instanceof LockedError ? 'locked' : 'culprit';
+}
+
+/** An outage becomes an answer that says when to come back; anything else stays what it is. */
+export function asRefusal(error: unknown): unknown {
+  if (error instanceof DatabaseAwayError) {
+    const detail = 'Postgres cannot be reached; nothing was changed. Try again in a second.';
+    return new SluiceError('unavailable', detail, { cause: error, retryAfterSeconds: 1 });
+  }
+  if (error instanceof LockedError) {
+    const detail = 'Somebody else holds a lock on this row; nothing was changed. Try again.';
+    return new SluiceError('unavailable', detail, { cause: error, retryAfterSeconds: 1 });
+  }
+  return error;
+}

@@ -1,0 +1,66 @@
+import type { Held } from '../protocol/api.js';
+import { endAttempts, type AttemptEnd, type EndedRow } from '../store/finish-tasks.js';
+import { instant, tell, type EngineContext } from './context.js';
+import type { Feeder } from './feeder.js';
+
+export type { AttemptEnd, EndedRow } from '../store/finish-tasks.js';
+
+/** Ends attempts that did not succeed: one fenced write, then all who need to know are told. */
+export class EndAttempts {
+  readonly #context: EngineContext;
+  readonly #feeder: Feeder;
+
+  constructor(context: EngineContext, feeder: Feeder) {
+    this.#context = context;
+    this.#feeder = feeder;
+  }
+
+  /** Answers with those whose lease was still good. */
+  async end(ends: readonly AttemptEnd[]): Promise<readonly EndedRow[]> {
+    if (ends.length === 0) return [];
+    const rows = await endAttempts(this.#context.db, ends, instant(this.#context));
+    const finished = rows.map(({ taskId, queue, cost }) => ({
+      taskId,
+      queue,
+      reserved: cost,
+      usage: null,
+    }));
+    await this.#context.ready.finish(finished);
+    const byLease = new Map(ends.map((end) => [end.lease, end]));
+    for (const row of rows) {
+      const end = byLease.get(row.lease);
+      if (end !== undefined) this.#note(row, end);
+    }
+    return rows;
+  }
+
+  #note(row: EndedRow, end: AttemptEnd): void {
+    const { taskId, queue, taskType, priority, from, to, attempt, runMs } = row;
+    if (end.next.kind === 'pending') {
+      if (end.next.delayMs > 0) this.#feeder.noteDue(end.next.delayMs);
+      else this.#feeder.noteBacklog(row.window);
+    } else if (row.workflowId !== null) {
+      this.#feeder.noteUnknownBacklog();
+    }
+    tell(this.#context, {
+      taskId,
+      queue,
+      taskType,
+      priority,
+      from,
+      to,
+      attempt,
+      outcome: end.outcome,
+      durationMs: runMs,
+      ...(end.error === null ? {} : { errorCode: end.error.code }),
+      ...(end.next.kind === 'dead_letter' ? { reason: end.next.reason } : {}),
+    });
+  }
+}
+
+/** Back to the queue at no cost: nothing went wrong, it just did not run here. */
+export function released(held: Held, timeoutSeconds: number): AttemptEnd {
+  const next = { kind: 'pending', delayMs: 0, costsRetry: false, countsAs: null } as const;
+  const { taskId, lease } = held;
+  return { taskId, lease, outcome: 'released', error: null, next: { ...next, timeoutSeconds } };
+}

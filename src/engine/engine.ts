@@ -1,0 +1,410 @@
+import { SluiceError } from '../domain/errors.js';
+import type { TaskId, WorkerId } from '../domain/ids.js';
+import type { RateLimit } from '../domain/queue-settings.js';
+import type * as api from '../protocol/api.js';
+import type { TaskEvent } from '../protocol/events.js';
+import { Loop } from '../runtime/loop.js';
+import { DatabaseAwayError } from '../store/database.js';
+import { analyseDeadLetters, listDeadLetters } from '../store/dead-letters.js';
+import { listTasks } from '../store/list-tasks.js';
+import { findWorker, listWorkers, requestDrain } from '../store/workers.js';
+import { AttemptControl } from './attempt-control.js';
+import { Cancel } from './cancel.js';
+import { Claim } from './claim.js';
+import { asRefusal, instant, type EngineContext } from './context.js';
+import { EndAttempts } from './end-attempts.js';
+import { Explain } from './explain.js';
+import { Feeder } from './feeder.js';
+import { Fleet } from './fleet.js';
+import { Health } from './health.js';
+import { Heartbeat } from './heartbeat.js';
+import { Line } from './line.js';
+import { Poll } from './poll.js';
+import { PollWaiters } from './poll-waiters.js';
+import { QueueControl } from './queue-control.js';
+import { QueueDirectory } from './queue-directory.js';
+import { Read } from './read.js';
+import { rebuild } from './rebuild.js';
+import { Replay } from './replay.js';
+import { Report } from './report.js';
+import { ServingTurn } from './serving-turn.js';
+import { getStatistics } from './statistics.js';
+import { Submit } from './submit.js';
+import { Hearing, Sweeper } from './sweeper.js';
+import { Throughput } from './throughput.js';
+import { Places } from './windows.js';
+
+export type Role =
+  /** Feeds, hands out and sweeps; one process at a time on a ready queue in memory. */
+  | 'serve'
+  /** Submits, reads and cancels; any number of processes. */
+  | 'submit';
+
+const queueRefreshMs = 2_000;
+
+/** The use cases, joined: everything that can be asked of Sluice, in this process. */
+export class Engine implements api.SluiceApi {
+  readonly #context: EngineContext;
+  readonly #queues: QueueDirectory;
+  readonly #throughput = new Throughput();
+  readonly #waiters = new PollWaiters();
+  readonly #hearing = new Hearing();
+  readonly #fleet: Fleet;
+  readonly #feeder: Feeder;
+  readonly #submit: Submit;
+  readonly #poll: Poll;
+  readonly #report: Report;
+  readonly #attempts: AttemptControl;
+  readonly #heartbeat: Heartbeat;
+  readonly #cancel: Cancel;
+  readonly #replay: Replay;
+  readonly #read: Read;
+  readonly #explain: Explain;
+  readonly #queueControl: QueueControl;
+  readonly #line: Line;
+  readonly #health: Health;
+  readonly #turn: ServingTurn | null;
+  readonly #sweeper: Sweeper;
+  #turnLoop: Loop | null = null;
+  /** Run only while this process serves. */
+  #servingLoops: Loop[] = [];
+  #rebuilding: Promise<void> | null = null;
+  #closing: Promise<void> | null = null;
+
+  constructor(context: EngineContext, role: Role, onStandby: (message: string) => void) {
+    this.#context = context;
+    this.#queues = new QueueDirectory(context);
+    this.#fleet = new Fleet(context);
+    const places = new Places(context.ready);
+    this.#feeder = new Feeder(context, this.#queues, places);
+    const endAttempts = new EndAttempts(context, this.#feeder);
+    this.#submit = new Submit(context, {
+      feeder: this.#feeder,
+      queues: this.#queues,
+      places,
+      throughput: this.#throughput,
+    });
+    this.#report = new Report(context, endAttempts, this.#feeder);
+    this.#attempts = new AttemptControl(context, endAttempts, this.#feeder);
+    this.#heartbeat = new Heartbeat(context, this.#fleet, endAttempts);
+    this.#cancel = new Cancel(context, this.#fleet, this.#waiters, this.#feeder);
+    this.#replay = new Replay(context, this.#feeder);
+    this.#read = new Read(context);
+    this.#explain = new Explain(context, this.#read, this.#queues);
+    this.#health = new Health(context, this.#explain);
+    this.#line = new Line(context);
+    this.#queueControl = new QueueControl(context, this.#queues, this.#line, this.#throughput);
+    this.#sweeper = new Sweeper(context, {
+      endAttempts,
+      feeder: this.#feeder,
+      fleet: this.#fleet,
+      throughput: this.#throughput,
+      hearing: this.#hearing,
+    });
+    this.#poll = new Poll(context, {
+      fleet: this.#fleet,
+      claim: new Claim(context),
+      feeder: this.#feeder,
+      waiters: this.#waiters,
+      notServing: () => this.notServing(),
+      release: (held) => this.#attempts.release(held),
+      rebuild: () => {
+        this.#rebuild().catch((error: unknown) => {
+          this.#noteError(error);
+        });
+      },
+    });
+    this.#turn =
+      role === 'submit'
+        ? null
+        : new ServingTurn(context, {
+            begin: () => this.#beginServing(),
+            end: () => this.#endServing(),
+            onStandby,
+          });
+    context.events.subscribe((event) => {
+      this.#throughput.note(event);
+    });
+    context.ready.onWake((wake) => {
+      this.#waiters.wake(wake);
+    });
+  }
+
+  /** Resolves when this process serves, or knows that it has to stand by. */
+  async begin(): Promise<void> {
+    await this.#sweeper.upkeep();
+    const turn = this.#turn;
+    if (turn === null) return;
+    await turn.tick();
+    await turn.begun();
+    this.#turnLoop = this.#loop(() => turn.tick());
+    this.#turnLoop.start();
+  }
+
+  /** Null while this process hands out work; else why it does not. */
+  notServing(): string | null {
+    if (this.#closing !== null) return 'This process is closing.';
+    if (this.#turn === null) return 'This process only submits and reads.';
+    return this.#turn.isServing() ? null : 'This process stands by; another one serves.';
+  }
+
+  databaseTrouble(): Promise<string | null> {
+    return this.#health.databaseTrouble();
+  }
+
+  stuckTask(): Promise<api.Explanation | null> {
+    return this.#health.stuckTask();
+  }
+
+  subscribe(listener: (event: TaskEvent) => void): () => void {
+    return this.#context.events.subscribe(listener);
+  }
+
+  /** Resolves when nothing of it runs any more; waiting polls are answered. */
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  async #close(): Promise<void> {
+    this.#waiters.wakeAll();
+    await this.#turnLoop?.stop();
+    await this.#turn?.leave().catch((error: unknown) => {
+      this.#noteError(error);
+    });
+    await this.#context.ready.close();
+    await this.#context.db.close();
+  }
+
+  async #beginServing(): Promise<void> {
+    this.#hearing.lost();
+    await this.#rebuild();
+    await this.#feeder.discover();
+    const feeding = this.#loop(() => this.#feeder.tick());
+    this.#feeder.onWake(() => {
+      feeding.wake();
+    });
+    const sweeping = this.#loop(() => this.#sweeper.tick());
+    const refreshing = this.#loop(async () => {
+      await this.#queues.refresh();
+      return queueRefreshMs;
+    });
+    this.#servingLoops = [feeding, sweeping, refreshing];
+    for (const loop of this.#servingLoops) loop.start();
+  }
+
+  async #endServing(): Promise<void> {
+    this.#feeder.onWake(() => undefined);
+    await Promise.all(this.#servingLoops.map((loop) => loop.stop()));
+    this.#servingLoops = [];
+    this.#waiters.wakeAll();
+  }
+
+  #rebuild(): Promise<void> {
+    this.#rebuilding ??= rebuild(this.#context, this.#queues).finally(() => {
+      this.#rebuilding = null;
+      this.#waiters.wakeAll();
+    });
+    return this.#rebuilding;
+  }
+
+  #loop(tick: () => Promise<number>): Loop {
+    return new Loop({
+      tick,
+      onError: (error) => {
+        this.#noteError(error);
+      },
+    });
+  }
+
+  #noteError(error: unknown): void {
+    if (error instanceof DatabaseAwayError) {
+      this.#hearing.lost();
+      this.#context.log.warn({ err: error }, 'Postgres cannot be reached; trying again');
+    } else {
+      this.#context.log.error({ err: error }, 'a background tick failed; trying again');
+    }
+  }
+
+  submit(draft: api.TaskDraft): Promise<api.Receipt> {
+    return refusing(this.#submit.submit(draft));
+  }
+
+  submitMany(drafts: readonly api.TaskDraft[]): Promise<readonly api.SubmitOutcome[]> {
+    return refusing(this.#submit.submitMany(drafts));
+  }
+
+  getTask(taskId: TaskId, options?: { readonly history?: boolean }): Promise<api.TaskView> {
+    return refusing(this.#read.getTask(taskId, options?.history === true));
+  }
+
+  waitForTask(taskId: TaskId, timeoutMs: number, signal?: AbortSignal): Promise<api.TaskView> {
+    return refusing(this.#read.waitForTask(taskId, timeoutMs, signal));
+  }
+
+  explainTask(taskId: TaskId): Promise<api.Explanation> {
+    return refusing(this.#explain.explainTask(taskId));
+  }
+
+  listTasks(filter: api.TaskFilter, page: api.PageRequest = {}): Promise<api.Page<api.TaskView>> {
+    return refusing(listTasks(this.#context.db, filter, page, instant(this.#context)));
+  }
+
+  cancelTask(taskId: TaskId): Promise<api.Cancellation> {
+    return refusing(this.#cancel.cancelTask(taskId));
+  }
+
+  cancelTasks(filter: api.TaskFilter): Promise<{ readonly cancelled: number }> {
+    return refusing(this.#cancel.cancelTasks(filter));
+  }
+
+  async changeTask(
+    taskId: TaskId,
+    change: Parameters<api.TaskApi['changeTask']>[1],
+  ): Promise<api.TaskView> {
+    await refusing(this.#replay.changeTask(taskId, change));
+    return this.getTask(taskId);
+  }
+
+  async replayTask(taskId: TaskId, request: api.ReplayRequest = {}): Promise<api.TaskView> {
+    await refusing(this.#replay.replayTask(taskId, request));
+    return this.getTask(taskId);
+  }
+
+  listQueues(page: api.PageRequest = {}): Promise<api.Page<api.QueueView>> {
+    return refusing(this.#queueControl.listQueues(page));
+  }
+
+  getQueue(name: string): Promise<api.QueueView> {
+    return refusing(this.#queueControl.getQueue(name));
+  }
+
+  putQueue(name: string, change: api.QueueChange): Promise<api.QueueView> {
+    return refusing(this.#queueControl.putQueue(name, change));
+  }
+
+  pauseQueue(name: string, until?: Date): Promise<api.QueueView> {
+    return refusing(this.#queueControl.pauseQueue(name, until));
+  }
+
+  resumeQueue(name: string): Promise<api.QueueView> {
+    return refusing(this.#queueControl.resumeQueue(name));
+  }
+
+  listLimits(): Promise<readonly api.LimitView[]> {
+    return refusing(this.#queueControl.listLimits());
+  }
+
+  getLimit(name: string): Promise<api.LimitView> {
+    return refusing(this.#queueControl.getLimit(name));
+  }
+
+  putLimit(name: string, limit: RateLimit): Promise<api.LimitView> {
+    return refusing(this.#queueControl.putLimit(name, limit));
+  }
+
+  deleteLimit(name: string): Promise<void> {
+    return refusing(this.#queueControl.deleteLimit(name));
+  }
+
+  getStatistics(): Promise<api.Statistics> {
+    return refusing(getStatistics(this.#context, this.#line, this.#throughput));
+  }
+
+  listDeadLetters(
+    filter: api.DeadLetterFilter,
+    page: api.PageRequest = {},
+  ): ReturnType<api.DeadLetterApi['listDeadLetters']> {
+    return refusing(listDeadLetters(this.#context.db, filter, page, instant(this.#context)));
+  }
+
+  replayDeadLetters(
+    filter: api.DeadLetterFilter,
+    request: api.ReplayRequest = {},
+  ): Promise<{ readonly replayed: number }> {
+    return refusing(this.#replay.replayDeadLetters(filter, request));
+  }
+
+  analyseDeadLetters(): Promise<readonly api.DeadLetterPattern[]> {
+    return refusing(analyseDeadLetters(this.#context.db));
+  }
+
+  register(registration: api.Registration): Promise<api.Registered> {
+    return refusing(this.#fleet.register(registration));
+  }
+
+  poll(
+    workerId: WorkerId,
+    request: api.PollRequest,
+    signal?: AbortSignal,
+  ): Promise<api.PollAnswer> {
+    return refusing(this.#poll.poll(workerId, request, signal));
+  }
+
+  start(_workerId: WorkerId, held: api.Held): Promise<void> {
+    return this.#attempts.start(held);
+  }
+
+  async progress(
+    _workerId: WorkerId,
+    held: api.Held,
+    progress: { readonly percent: number; readonly message?: string },
+  ): Promise<void> {
+    const { taskId, lease } = held;
+    const { percent, message = null } = progress;
+    await this.#attempts.progress({ taskId, lease, percent, message });
+  }
+
+  async report(
+    _workerId: WorkerId,
+    reports: readonly api.Report[],
+  ): Promise<readonly api.ReportAnswer[]> {
+    const answers = await this.#report.report(reports);
+    await refusing(this.#attempts.letGo(reports.filter((_, index) => !answers[index]?.accepted)));
+    return answers;
+  }
+
+  release(
+    _workerId: WorkerId,
+    held: readonly api.Held[],
+  ): ReturnType<api.WorkerApi['release']> {
+    return this.#attempts.release(held);
+  }
+
+  heartbeat(workerId: WorkerId, beat: api.Heartbeat): Promise<api.HeartbeatAnswer> {
+    return refusing(this.#heartbeat.heartbeat(workerId, beat));
+  }
+
+  deregister(workerId: WorkerId): Promise<void> {
+    return refusing(this.#heartbeat.deregister(workerId));
+  }
+
+  listWorkers(page: api.PageRequest = {}): Promise<api.Page<api.WorkerView>> {
+    return refusing(listWorkers(this.#context.db, page));
+  }
+
+  async getWorker(workerId: WorkerId): Promise<api.WorkerView> {
+    const worker = await refusing(findWorker(this.#context.db, workerId));
+    if (worker === null) {
+      throw new SluiceError('worker_not_found', `There is no worker ${workerId}.`);
+    }
+    return worker;
+  }
+
+  async drainWorker(workerId: WorkerId): Promise<api.WorkerView> {
+    const known = await refusing(requestDrain(this.#context.db, workerId));
+    if (!known) throw new SluiceError('worker_not_found', `There is no worker ${workerId}.`);
+    const worker = this.#fleet.find(workerId);
+    if (worker !== null) worker.draining = true;
+    this.#waiters.wakeWorker(workerId);
+    return this.getWorker(workerId);
+  }
+}
+
+async function refusing<T>(answer: Promise<T>): Promise<T> {
+  try {
+    return await answer;
+  } catch (error) {
+    throw asRefusal(error);
+  }
+}

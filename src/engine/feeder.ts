@@ -1,0 +1,163 @@
+import { feedBacklog, findBacklog, wakeDue, type ReadyRow } from '../store/feed-backlog.js';
+import type { Window } from '../ready/ready-queue.js';
+import { instant, tell, type EngineContext } from './context.js';
+import type { QueueDirectory } from './queue-directory.js';
+import { WindowMap, type Places } from './windows.js';
+
+const maxFedAtOnce = 2_000;
+const maxDueAtOnce = 2_000;
+const maxWindowsAtOnce = 500;
+const maxDiscoveredAtOnce = 1_000;
+
+/**
+ * Moves backlog to the ready queue, oldest first, as room appears. It looks only at windows that
+ * are hungry: their backlog is new, or they were taken from. A full window costs nothing.
+ */
+export class Feeder {
+  readonly #context: EngineContext;
+  readonly #queues: QueueDirectory;
+  readonly #places: Places;
+  /** Windows that have backlog, as far as is known, and how often that was said. */
+  readonly #backlog = new WindowMap<number>();
+  readonly #hungry = new WindowMap<true>();
+  #nextDiscoveryMs = 0;
+  #nextDueMs = 0;
+  #wake: () => void = () => undefined;
+
+  constructor(context: EngineContext, queues: QueueDirectory, places: Places) {
+    this.#context = context;
+    this.#queues = queues;
+    this.#places = places;
+  }
+
+  onWake(wake: () => void): void {
+    this.#wake = wake;
+  }
+
+  hasBacklog(window: Window): boolean {
+    return this.#backlog.has(window);
+  }
+
+  /** Work of this window stays in Postgres: new work queues up behind it. */
+  noteBacklog(window: Window): void {
+    this.#note(window);
+    this.#wake();
+  }
+
+  /** Something falls due in `delayMs`, sooner than the next look may be. */
+  noteDue(delayMs: number): void {
+    const dueMs = performance.now() + delayMs;
+    if (dueMs >= this.#nextDueMs) return;
+    this.#nextDueMs = dueMs;
+    this.#wake();
+  }
+
+  /** Backlog appeared somewhere, for example behind a workflow's head: look for it at once. */
+  noteUnknownBacklog(): void {
+    this.#nextDiscoveryMs = 0;
+    this.#wake();
+  }
+
+  /** These were taken from: refill them before they run dry. */
+  noteTaken(windows: readonly Window[]): void {
+    if (this.#backlog.size === 0) return;
+    for (const window of windows) if (this.#backlog.has(window)) this.#hungry.set(window, true);
+    if (this.#hungry.size > 0) this.#wake();
+  }
+
+  async tick(): Promise<number> {
+    if (performance.now() >= this.#nextDueMs) await this.#wakeDue();
+    if (performance.now() >= this.#nextDiscoveryMs) await this.discover();
+    await this.#feed();
+    if (this.#hungry.size > 0) return 0;
+    const next = Math.min(this.#nextDueMs, this.#nextDiscoveryMs);
+    return Math.max(0, next - performance.now());
+  }
+
+  /** Finds the windows that have backlog, whoever put it there: O(windows), not O(tasks). */
+  async discover(): Promise<void> {
+    this.#nextDiscoveryMs = performance.now() + this.#context.settings.discoverIntervalMs;
+    let after: Window | null = null;
+    for (;;) {
+      const { db } = this.#context;
+      const windows: readonly Window[] = await findBacklog(db, maxDiscoveredAtOnce, after);
+      for (const window of windows) this.#note(window);
+      after = windows.at(-1) ?? null;
+      if (windows.length < maxDiscoveredAtOnce) break;
+    }
+    await this.#queues.ensure(this.#backlog.windows().map(({ lane }) => lane.queue));
+  }
+
+  async #wakeDue(): Promise<void> {
+    const { db, settings } = this.#context;
+    const due = await wakeDue(db, maxDueAtOnce, instant(this.#context));
+    for (const window of due.windows) this.#note(window);
+    const delayMs = Math.min(due.nextDueInMs ?? Infinity, settings.discoverIntervalMs);
+    this.#nextDueMs = performance.now() + Math.max(0, delayMs);
+  }
+
+  #note(window: Window): void {
+    this.#backlog.set(window, (this.#backlog.get(window) ?? 0) + 1);
+    this.#hungry.set(window, true);
+  }
+
+  async #feed(): Promise<void> {
+    const wanted = this.#nextHungry();
+    if (wanted.size === 0) return;
+    const reserved = await this.#places.reserve(wanted);
+    try {
+      await this.#feedInto(reserved);
+    } finally {
+      this.#places.giveBack(reserved);
+    }
+  }
+
+  #nextHungry(): WindowMap<number> {
+    const wanted = new WindowMap<number>();
+    const share = Math.max(100, Math.ceil(maxFedAtOnce / Math.max(1, this.#hungry.size)));
+    for (const window of this.#hungry.windows()) {
+      if (wanted.size === maxWindowsAtOnce) break;
+      this.#hungry.delete(window);
+      wanted.set(window, Math.min(share, this.#queues.settingsOf(window.lane.queue).maxReady));
+    }
+    return wanted;
+  }
+
+  async #feedInto(reserved: WindowMap<number>): Promise<void> {
+    const wanted = [...reserved.entries()]
+      .filter(([window, free]) => free >= this.#worthFeeding(window))
+      .map(([{ lane, priority }, limit]) => ({ lane, priority, limit }));
+    if (wanted.length === 0) return;
+    const saidBefore = wanted.map((window) => this.#backlog.get(window));
+    const rows = await feedBacklog(this.#context.db, wanted, instant(this.#context));
+    await this.#context.ready.offer(rows);
+    this.#settle(wanted, saidBefore, rows);
+    for (const row of rows) this.#tellFed(row);
+  }
+
+  /** A window that gave less than asked is dry, unless somebody added to it in the meantime. */
+  #settle(
+    wanted: readonly (Window & { limit: number })[],
+    saidBefore: readonly (number | undefined)[],
+    rows: readonly ReadyRow[],
+  ): void {
+    const fed = new WindowMap<number>();
+    for (const row of rows) fed.set(row, (fed.get(row) ?? 0) + 1);
+    wanted.forEach((window, index) => {
+      if ((fed.get(window) ?? 0) === window.limit) this.#hungry.set(window, true);
+      else if (this.#backlog.get(window) === saidBefore[index]) this.#backlog.delete(window);
+    });
+  }
+
+  #tellFed({ taskId, lane, priority }: ReadyRow): void {
+    const { queue, taskType } = lane;
+    const move = { from: 'pending', to: 'queued', attempt: 0 } as const;
+    tell(this.#context, { taskId, queue, taskType, priority, ...move });
+  }
+
+  /** A statement for every place that falls free would be one statement a task. */
+  #worthFeeding({ lane }: Window): number {
+    const { maxReady } = this.#queues.settingsOf(lane.queue);
+    return Math.max(1, Math.min(100, Math.floor(maxReady / 2)));
+  }
+}

@@ -1,0 +1,110 @@
+import { randomUUID } from 'node:crypto';
+import { SluiceError } from '../domain/errors.js';
+import type { TaskId, WorkerId } from '../domain/ids.js';
+import type { Registered, Registration, WorkerOffer } from '../protocol/api.js';
+import type { TakeRequest } from '../ready/ready-queue.js';
+import { findWorker, registerWorker } from '../store/workers.js';
+import { instant, type EngineContext } from './context.js';
+
+const defaultCapacity = 1;
+
+export interface KnownWorker {
+  readonly workerId: WorkerId;
+  readonly offer: WorkerOffer;
+  readonly capacity: number;
+  load: number;
+  draining: boolean;
+  /** Running tasks of its that were cancelled and that it has not been told of. */
+  readonly cancelled: Set<TaskId>;
+  /** Held in Postgres but not by the worker, as of its last heartbeat. */
+  missing: ReadonlySet<TaskId>;
+}
+
+/** The workers this process has heard of. The rows in Postgres decide who is alive. */
+export class Fleet {
+  readonly #context: EngineContext;
+  readonly #workers = new Map<WorkerId, KnownWorker>();
+
+  constructor(context: EngineContext) {
+    this.#context = context;
+  }
+
+  async register(registration: Registration): Promise<Registered> {
+    const workerId = randomUUID() as WorkerId;
+    const { db, settings } = this.#context;
+    const capacity = registration.capacity ?? defaultCapacity;
+    await registerWorker(db, workerId, { ...registration, capacity }, instant(this.#context));
+    this.#workers.set(workerId, known(workerId, registration, capacity, false));
+    return {
+      workerId,
+      heartbeatIntervalMs: settings.heartbeatIntervalMs,
+      leaseMs: settings.leaseMs,
+      pollWaitSeconds: settings.pollWaitSeconds,
+    };
+  }
+
+  /** Also after a restart: what this process does not know, Postgres may. */
+  async get(workerId: WorkerId): Promise<KnownWorker> {
+    const remembered = this.#workers.get(workerId);
+    if (remembered !== undefined) return remembered;
+    const row = await findWorker(this.#context.db, workerId);
+    if (row === null || row.status === 'dead') throw unknownWorker(workerId);
+    const worker = known(workerId, toOffer(row), row.capacity, row.status === 'draining');
+    this.#workers.set(workerId, worker);
+    return worker;
+  }
+
+  find(workerId: WorkerId): KnownWorker | null {
+    return this.#workers.get(workerId) ?? null;
+  }
+
+  forget(workerId: WorkerId): void {
+    this.#workers.delete(workerId);
+  }
+}
+
+export function unknownWorker(workerId: WorkerId): SluiceError {
+  const detail = `Worker ${workerId} is not registered, or was silent for too long. Register again.`;
+  return new SluiceError('worker_unknown', detail);
+}
+
+/** What a poll names replaces what was registered, for this poll. */
+export function takeRequest(worker: KnownWorker, poll: WorkerOffer, count: number): TakeRequest {
+  return {
+    taskTypes: orAll(poll.taskTypes ?? worker.offer.taskTypes),
+    capabilities: poll.capabilities ?? worker.offer.capabilities ?? [],
+    queues: orAll(poll.queues ?? worker.offer.queues),
+    count,
+  };
+}
+
+function orAll(names: readonly string[] | undefined): readonly string[] | null {
+  return names === undefined || names.includes('*') ? null : names;
+}
+
+function toOffer(row: {
+  readonly capabilities: readonly string[];
+  readonly taskTypes: readonly string[] | null;
+  readonly queues: readonly string[] | null;
+}): WorkerOffer {
+  return {
+    capabilities: row.capabilities,
+    ...(row.taskTypes === null ? {} : { taskTypes: row.taskTypes }),
+    ...(row.queues === null ? {} : { queues: row.queues }),
+  };
+}
+
+function known(
+  workerId: WorkerId,
+  { capabilities, taskTypes, queues }: WorkerOffer,
+  capacity: number,
+  draining: boolean,
+): KnownWorker {
+  const offer = {
+    ...(capabilities === undefined ? {} : { capabilities }),
+    ...(taskTypes === undefined ? {} : { taskTypes }),
+    ...(queues === undefined ? {} : { queues }),
+  };
+  const cancelled = new Set<TaskId>();
+  return { workerId, offer, capacity, load: 0, draining, cancelled, missing: new Set() };
+}

@@ -1,0 +1,130 @@
+import { SluiceError } from '../domain/errors.js';
+import { noAgeing } from '../domain/priority.js';
+import { defaultQueueSettings, type QueueSettings, type RateLimit } from '../domain/queue-settings.js';
+import type { LimitView, Page, PageRequest, QueueChange, QueueView } from '../protocol/api.js';
+import type { ConfiguredQueue } from '../ready/ready-queue.js';
+import { deleteLimit, findLimit, listLimits, putLimit, unknownLimits } from '../store/limits.js';
+import { findQueue, listQueues, pauseQueue, putQueue, resumeQueue } from '../store/queues.js';
+import { instant, type EngineContext } from './context.js';
+import type { Line } from './line.js';
+import type { QueueDirectory } from './queue-directory.js';
+import type { Throughput } from './throughput.js';
+
+/** Settings of queues and shared limits: first the row in Postgres, then the ready queue. */
+export class QueueControl {
+  readonly #context: EngineContext;
+  readonly #queues: QueueDirectory;
+  readonly #line: Line;
+  readonly #throughput: Throughput;
+
+  constructor(context: EngineContext, queues: QueueDirectory, line: Line, throughput: Throughput) {
+    this.#context = context;
+    this.#queues = queues;
+    this.#line = line;
+    this.#throughput = throughput;
+  }
+
+  async listQueues(page: PageRequest): Promise<Page<QueueView>> {
+    const { items, nextCursor } = await listQueues(this.#context.db, page);
+    return { items: await Promise.all(items.map((queue) => this.#view(queue))), nextCursor };
+  }
+
+  async getQueue(name: string): Promise<QueueView> {
+    const queue = await findQueue(this.#context.db, name);
+    if (queue === null) throw new SluiceError('queue_not_found', `There is no queue ${name}.`);
+    return this.#view(queue);
+  }
+
+  async putQueue(name: string, change: QueueChange): Promise<QueueView> {
+    const settings = withDefaults(change);
+    await this.#refuseUnknownLimits(settings);
+    return this.#changed(await putQueue(this.#context.db, name, settings, instant(this.#context)));
+  }
+
+  async pauseQueue(name: string, until?: Date): Promise<QueueView> {
+    return this.#changed(await pauseQueue(this.#context.db, name, until ?? null));
+  }
+
+  async resumeQueue(name: string): Promise<QueueView> {
+    return this.#changed(await resumeQueue(this.#context.db, name));
+  }
+
+  listLimits(): Promise<readonly LimitView[]> {
+    return listLimits(this.#context.db);
+  }
+
+  async getLimit(name: string): Promise<LimitView> {
+    const limit = await findLimit(this.#context.db, name);
+    if (limit === null) throw limitNotFound(name);
+    return limit;
+  }
+
+  putLimit(name: string, limit: RateLimit): Promise<LimitView> {
+    return putLimit(this.#context.db, name, limit);
+  }
+
+  async deleteLimit(name: string): Promise<void> {
+    const answer = await deleteLimit(this.#context.db, name);
+    if (answer === 'missing') throw limitNotFound(name);
+    if (answer === 'in_use') {
+      const detail = `A queue uses the limit ${name}. Take it out of that queue's settings first.`;
+      throw new SluiceError('limit_in_use', detail);
+    }
+  }
+
+  async #refuseUnknownLimits({ limits }: QueueSettings): Promise<void> {
+    const used = limits.flatMap((limit) => ('use' in limit ? [limit.use] : []));
+    const unknown = used.length === 0 ? [] : await unknownLimits(this.#context.db, used);
+    if (unknown.length === 0) return;
+    const errors = limits.flatMap((limit, index) =>
+      'use' in limit && unknown.includes(limit.use)
+        ? [{ path: `/limits/${String(index)}/use`, message: `there is no limit "${limit.use}"` }]
+        : [],
+    );
+    const detail = `There is no limit ${unknown.join(', ')}. Make it with PUT /api/v1/limits first.`;
+    throw new SluiceError('invalid_request', detail, { errors });
+  }
+
+  async #changed(queue: ConfiguredQueue): Promise<QueueView> {
+    await this.#queues.changed(queue);
+    return this.#view(queue);
+  }
+
+  async #view({ name, version, settings }: ConfiguredQueue): Promise<QueueView> {
+    const live = await this.#context.ready.live(name);
+    const backlog = await this.#line.backlogOf(name);
+    const { running, tokens, nextTokenInMs, depth, effectiveDepth } = live;
+    return {
+      name,
+      version,
+      settings,
+      live: {
+        depth,
+        effectiveDepth,
+        backlog,
+        running,
+        tokens,
+        nextTokenInMs,
+        pausedUntil: settings.pausedUntil,
+        pausedWhy: settings.paused ? 'paused by an operator' : null,
+        circuit: 'closed',
+        oldestAgeSeconds: live.oldestAgeMs === null ? null : live.oldestAgeMs / 1000,
+        lastMinute: this.#throughput.lastMinute(this.#context.db.nowMs(), name),
+      },
+    };
+  }
+}
+
+/** A change replaces the whole configuration: absent means the default. */
+function withDefaults(change: QueueChange): QueueSettings {
+  return {
+    ...defaultQueueSettings,
+    ...change,
+    ageing: change.ageing === null ? noAgeing : (change.ageing ?? defaultQueueSettings.ageing),
+    pausedUntil: null,
+  };
+}
+
+function limitNotFound(name: string): SluiceError {
+  return new SluiceError('limit_not_found', `There is no limit ${name}.`);
+}

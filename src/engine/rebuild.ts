@@ -1,0 +1,27 @@
+import { walkQueued, type QueuedCursor } from '../store/feed-backlog.js';
+import { listRunning } from '../store/workers.js';
+import { instant, type EngineContext } from './context.js';
+import type { QueueDirectory } from './queue-directory.js';
+
+const rowsAtOnce = 5_000;
+
+/**
+ * Fills the ready queue from Postgres: first settings and what runs, so that no take can pass a
+ * limit, then everything queued. What is missed or doubled meanwhile is only a hint.
+ */
+export async function rebuild(context: EngineContext, queues: QueueDirectory): Promise<void> {
+  const { db, ready } = context;
+  await queues.load();
+  await ready.restore({ queues: queues.all(), running: await listRunning(db) });
+  let cursor: QueuedCursor | null = null;
+  do {
+    const stretch: Awaited<ReturnType<typeof walkQueued>> = await walkQueued(
+      db,
+      cursor,
+      rowsAtOnce,
+      instant(context),
+    );
+    await ready.offer(stretch.rows);
+    cursor = stretch.next;
+  } while (cursor !== null);
+}

@@ -1,0 +1,176 @@
+import { judgeFailure } from '../domain/retry-policy.js';
+import type { AttemptError } from '../domain/attempt-error.js';
+import type { Held, Report as WorkerReport, ReportAnswer } from '../protocol/api.js';
+import { Batcher } from '../runtime/batcher.js';
+import {
+  completeTasks,
+  findAttempts,
+  findSettled,
+  type AttemptRow,
+  type FinishedRow,
+} from '../store/finish-tasks.js';
+import { asRefusal, instant, judgeDatabaseFailure, tell, type EngineContext } from './context.js';
+import type { AttemptEnd, EndAttempts } from './end-attempts.js';
+import type { Feeder } from './feeder.js';
+
+const maxReportsAtOnce = 1_000;
+const maxBytesAtOnce = 8 * 1024 * 1024;
+
+interface Success extends Held {
+  readonly resultJson: string | null;
+  readonly usageJson: string | null;
+  readonly executionSeconds: number | null;
+}
+
+interface Failure extends Held {
+  readonly error: AttemptError;
+}
+
+/** Takes what workers report. A stale lease changes nothing and says so. */
+export class Report {
+  readonly #context: EngineContext;
+  readonly #endAttempts: EndAttempts;
+  readonly #feeder: Feeder;
+  readonly #successes: Batcher<Success, ReportAnswer>;
+  readonly #failures: Batcher<Failure, ReportAnswer>;
+
+  constructor(context: EngineContext, endAttempts: EndAttempts, feeder: Feeder) {
+    this.#context = context;
+    this.#endAttempts = endAttempts;
+    this.#feeder = feeder;
+    const shared = { maxItems: maxReportsAtOnce, judge: judgeDatabaseFailure };
+    this.#successes = new Batcher({
+      ...shared,
+      flush: (successes) => this.#complete(successes),
+      weigh: ({ resultJson }) => resultJson?.length ?? 0,
+      maxWeight: maxBytesAtOnce,
+    });
+    this.#failures = new Batcher({ ...shared, flush: (failures) => this.#fail(failures) });
+  }
+
+  report(reports: readonly WorkerReport[]): Promise<ReportAnswer[]> {
+    return Promise.all(reports.map((report) => this.#route(report))).catch((error: unknown) => {
+      throw asRefusal(error);
+    });
+  }
+
+  #route(report: WorkerReport): Promise<ReportAnswer> {
+    const { taskId, lease } = report;
+    if (report.status === 'failed') {
+      return this.#failures.add({ taskId, lease, error: report.error });
+    }
+    return this.#successes.add({
+      taskId,
+      lease,
+      resultJson: JSON.stringify(report.result ?? null),
+      usageJson: report.usage === undefined ? null : JSON.stringify(report.usage),
+      executionSeconds: report.executionDurationSeconds ?? null,
+    });
+  }
+
+  async #complete(successes: readonly Success[]): Promise<ReportAnswer[]> {
+    const rows = await completeTasks(this.#context.db, successes, instant(this.#context));
+    const usageOf = new Map(successes.map(({ taskId, usageJson }) => [taskId, usageJson]));
+    await this.#context.ready.finish(
+      rows.map(({ taskId, queue, cost }) => {
+        const usage = usageOf.get(taskId) ?? null;
+        const parsed = usage === null ? null : (JSON.parse(usage) as Record<string, number>);
+        return { taskId, queue, reserved: cost, usage: parsed };
+      }),
+    );
+    for (const row of rows) this.#noteCompleted(row);
+    const accepted = rows.map(({ taskId }) => [taskId, 'completed'] as const);
+    return this.#answer(successes, new Map(accepted));
+  }
+
+  /** Decide purely, then write once: the lease fences the write should the row have moved on. */
+  async #fail(failures: readonly Failure[]): Promise<ReportAnswer[]> {
+    const attempts = await findAttempts(this.#context.db, failures);
+    const attemptOf = new Map(attempts.map((attempt) => [attempt.lease, attempt]));
+    const ends = failures.flatMap((failure) => {
+      const attempt = attemptOf.get(failure.lease);
+      return attempt === undefined ? [] : [this.#judge(attempt, failure.error)];
+    });
+    const rows = await this.#endAttempts.end(ends);
+    return this.#answer(failures, new Map(rows.map(({ taskId, to }) => [taskId, to] as const)));
+  }
+
+  #judge(attempt: AttemptRow, error: AttemptError): AttemptEnd {
+    return failedAttempt(attempt, error, this.#context.random());
+  }
+
+  #noteCompleted(row: FinishedRow): void {
+    const { taskId, queue, taskType, priority, from, attempt, runMs, workflowId } = row;
+    if (workflowId !== null) this.#feeder.noteUnknownBacklog();
+    tell(this.#context, {
+      taskId,
+      queue,
+      taskType,
+      priority,
+      from,
+      to: 'completed',
+      attempt,
+      outcome: 'succeeded',
+      durationMs: runMs,
+    });
+  }
+
+  /** What was not written now was written before, with this very lease, or the lease is lost. */
+  async #answer(
+    reports: readonly Held[],
+    written: ReadonlyMap<Held['taskId'], (ReportAnswer & { accepted: true })['status']>,
+  ): Promise<ReportAnswer[]> {
+    const unwritten = reports.filter(({ taskId }) => !written.has(taskId));
+    const settled = unwritten.length === 0 ? [] : await findSettled(this.#context.db, unwritten);
+    const statusOf = new Map(settled.map(({ lease, status }) => [lease, status]));
+    return reports.map(({ taskId, lease }) => {
+      const status = written.get(taskId) ?? statusOf.get(lease);
+      return status === undefined
+        ? { taskId, accepted: false, reason: 'lease_lost' }
+        : { taskId, accepted: true, status };
+    });
+  }
+}
+
+/** What a failed attempt becomes. */
+export function failedAttempt(
+  attempt: AttemptRow,
+  error: AttemptError,
+  random: number,
+  outcome: 'failed' | 'timed_out' | 'lapsed' = 'failed',
+): AttemptEnd {
+  const { taskId, lease, timeoutSeconds } = attempt;
+  const verdict = judgeFailure({ ...attempt, error }, random);
+  switch (verdict.kind) {
+    case 'dead_letter':
+      return { taskId, lease, outcome, error, next: verdict };
+    case 'defer':
+      return {
+        taskId,
+        lease,
+        outcome: 'deferred',
+        error,
+        next: {
+          kind: 'pending',
+          delayMs: verdict.delayMs,
+          costsRetry: false,
+          countsAs: 'deferral',
+          timeoutSeconds,
+        },
+      };
+    case 'retry':
+      return {
+        taskId,
+        lease,
+        outcome,
+        error,
+        next: {
+          kind: 'pending',
+          delayMs: verdict.delayMs,
+          costsRetry: true,
+          countsAs: null,
+          timeoutSeconds: verdict.timeoutSeconds,
+        },
+      };
+  }
+}

@@ -1,0 +1,28 @@
+export interface EngineSettings {
+  readonly heartbeatIntervalMs: number;
+  /** How long a worker may be silent before its tasks go back. */
+  readonly leaseMs: number;
+  /** How long an assigned task may stay unstarted. */
+  readonly unstartedMs: number;
+  /** The sweeper leaves a timed-out attempt this long to its worker, who reports it better. */
+  readonly timeoutGraceMs: number;
+  readonly pollWaitSeconds: number;
+  readonly sweepIntervalMs: number;
+  /** How often the feeder looks for backlog that others put there. */
+  readonly discoverIntervalMs: number;
+  /** The lease of the one process that serves from memory, and how often it is renewed. */
+  readonly servingLeaseMs: number;
+  readonly servingRenewMs: number;
+}
+
+export const defaultEngineSettings: EngineSettings = {
+  heartbeatIntervalMs: 10_000,
+  leaseMs: 30_000,
+  unstartedMs: 30_000,
+  timeoutGraceMs: 5_000,
+  pollWaitSeconds: 20,
+  sweepIntervalMs: 1_000,
+  discoverIntervalMs: 1_000,
+  servingLeaseMs: 6_000,
+  servingRenewMs: 2_000,
+};

@@ -1,0 +1,50 @@
+import { priorities, type Priority } from '../domain/priority.js';
+import type { Statistics } from '../protocol/api.js';
+import { countWorkers } from '../store/workers.js';
+import { approximateNow, instant, type EngineContext } from './context.js';
+import type { Line, LineCount } from './line.js';
+import type { Throughput } from './throughput.js';
+
+export async function getStatistics(
+  context: EngineContext,
+  line: Line,
+  throughput: Throughput,
+): Promise<Statistics> {
+  const counts = await line.counts();
+  const nowMs = approximateNow(context).getTime();
+  const { completed, failed } = throughput.lastMinute(nowMs);
+  const byPriority = (priority: Priority) => {
+    const rows = counts.filter((count) => count.effectivePriority === priority);
+    return { depth: total(rows), oldestAgeSeconds: oldestSeconds(rows, nowMs) };
+  };
+  return {
+    queues: Object.fromEntries(
+      priorities.map((priority) => [priority, byPriority(priority)]),
+    ) as Statistics['queues'],
+    workers: await countWorkers(context.db, instant(context)),
+    age: {
+      ...(await line.ages()),
+      oldestSeconds: oldestSeconds(counts, nowMs),
+    },
+    throughput: {
+      completedLastMinute: completed,
+      failedLastMinute: failed,
+      avgTaskDurationSeconds: throughput.averageDurationSeconds(nowMs),
+    },
+    recovery: {
+      leasesLapsedLastHour: throughput.lapsed.total(nowMs),
+      timeoutsLastHour: throughput.timedOut.total(nowMs),
+      reofferedLastHour: throughput.reoffered.total(nowMs),
+    },
+  };
+}
+
+function total(rows: readonly LineCount[]): number {
+  return rows.reduce((sum, { count }) => sum + count, 0);
+}
+
+function oldestSeconds(rows: readonly LineCount[], nowMs: number): number | null {
+  if (rows.length === 0) return null;
+  const oldestMs = Math.min(...rows.map(({ oldestEligibleAt }) => oldestEligibleAt.getTime()));
+  return Math.max(0, (nowMs - oldestMs) / 1000);
+}

@@ -1,0 +1,228 @@
+import { attemptErrorCodes, type AttemptError } from '../domain/attempt-error.js';
+import type { WorkerId } from '../domain/ids.js';
+import { maxDeferrals, maxReturns } from '../domain/retry-policy.js';
+import { expireTasks } from '../store/expire-tasks.js';
+import { walkQueued, type QueuedCursor } from '../store/feed-backlog.js';
+import type { AttemptRow } from '../store/finish-tasks.js';
+import { freeHeldWorkflows } from '../store/hold-workflows.js';
+import { ensurePartitions } from '../store/partitions.js';
+import {
+  buryLapsedWorkers,
+  findOrphans,
+  findOverdue,
+  purgeKeys,
+  releaseStuckWorkflows,
+} from '../store/sweep-attempts.js';
+import { instant, tell, type EngineContext } from './context.js';
+import type { AttemptEnd, EndAttempts } from './end-attempts.js';
+import type { Feeder } from './feeder.js';
+import type { Fleet } from './fleet.js';
+import { failedAttempt } from './report.js';
+import type { Throughput } from './throughput.js';
+
+const maxAttemptsAtOnce = 1_000;
+const maxExpiredAtOnce = 1_000;
+const maxWalkedAtOnce = 1_000;
+const maxWorkflowsAtOnce = 200;
+const maxKeysAtOnce = 1_000;
+const daysAhead = 7;
+const upkeepIntervalMs = 60_000;
+/** The tasks of a dead worker come back over this long, not all in one instant. */
+const lapseSpreadMs = 3_000;
+
+export interface SweeperParts {
+  readonly endAttempts: EndAttempts;
+  readonly feeder: Feeder;
+  readonly fleet: Fleet;
+  readonly throughput: Throughput;
+  /** Since when workers could have been heard: Postgres reachable, this process not frozen. */
+  readonly hearing: Hearing;
+}
+
+/** By the steady clock of this process. */
+export class Hearing {
+  #sinceMs = performance.now();
+
+  lost(): void {
+    this.#sinceMs = performance.now();
+  }
+
+  forMs(): number {
+    return performance.now() - this.#sinceMs;
+  }
+}
+
+/** Repairs what crashed. Every tick is bounded, idempotent, and fenced like any other write. */
+export class Sweeper {
+  readonly #context: EngineContext;
+  readonly #parts: SweeperParts;
+  #queuedCursor: QueuedCursor | null = null;
+  #workflowCursor: string | null = null;
+  #nextUpkeepMs = 0;
+  #lastTickMs = performance.now();
+  /** Workers whose silence began while they could not be heard: their lapse costs no retry. */
+  readonly #blameless = new Set<WorkerId>();
+
+  constructor(context: EngineContext, parts: SweeperParts) {
+    this.#context = context;
+    this.#parts = parts;
+  }
+
+  async tick(): Promise<number> {
+    this.#noticeOwnAbsence();
+    await this.#buryWorkers();
+    await this.#recoverOrphans();
+    await this.#endOverdue();
+    await this.#expire();
+    await this.#offerLost();
+    await this.#freeWorkflows();
+    if (performance.now() >= this.#nextUpkeepMs) await this.upkeep();
+    return this.#context.settings.sweepIntervalMs;
+  }
+
+  /** Rare and slow to matter: partitions of the days to come, keys that expired. */
+  async upkeep(): Promise<void> {
+    const { db } = this.#context;
+    await ensurePartitions(db, daysAhead, instant(this.#context));
+    await purgeKeys(db, maxKeysAtOnce, instant(this.#context));
+    this.#nextUpkeepMs = performance.now() + upkeepIntervalMs;
+  }
+
+  /** A process that was frozen has not heard the heartbeats either. */
+  #noticeOwnAbsence(): void {
+    const awayMs = performance.now() - this.#lastTickMs;
+    if (awayMs > this.#context.settings.leaseMs / 2) this.#parts.hearing.lost();
+    this.#lastTickMs = performance.now();
+  }
+
+  /**
+   * A worker can't be blamed for silence while Postgres or this server was away: leases lapse only
+   * after one full lease of reachable Postgres.
+   */
+  async #buryWorkers(): Promise<void> {
+    const { db, log, settings } = this.#context;
+    const { fleet, hearing } = this.#parts;
+    if (hearing.forMs() < settings.leaseMs) return;
+    const buried = await buryLapsedWorkers(db, settings.leaseMs, instant(this.#context));
+    this.#blameless.clear();
+    for (const { workerId, silentMs } of buried) {
+      fleet.forget(workerId);
+      if (silentMs > hearing.forMs()) this.#blameless.add(workerId);
+      log.warn({ workerId, silentMs }, 'worker was silent for longer than its lease');
+    }
+  }
+
+  async #recoverOrphans(): Promise<void> {
+    const { db, random } = this.#context;
+    const orphans = await findOrphans(db, maxAttemptsAtOnce, instant(this.#context));
+    const error: AttemptError = {
+      code: attemptErrorCodes.workerLost,
+      message: 'The worker was silent for longer than its lease.',
+      retriable: true,
+    };
+    const ends = orphans.map((attempt) => {
+      const blameless = this.#blameless.has(attempt.workerId) && attempt.deferrals < maxDeferrals;
+      const end = blameless
+        ? lapsedAtNoCost(attempt, error)
+        : failedAttempt(attempt, error, random(), 'lapsed');
+      return spread(end, random() * lapseSpreadMs);
+    });
+    await this.#parts.endAttempts.end(ends);
+  }
+
+  async #endOverdue(): Promise<void> {
+    const { db, random, settings } = this.#context;
+    const overdue = await findOverdue(
+      db,
+      maxAttemptsAtOnce,
+      settings.timeoutGraceMs,
+      instant(this.#context),
+    );
+    await this.#parts.endAttempts.end(
+      overdue.map((attempt) =>
+        attempt.status === 'executing' ? timedOut(attempt, random()) : neverStarted(attempt),
+      ),
+    );
+  }
+
+  async #expire(): Promise<void> {
+    const { db, ready } = this.#context;
+    const expired = await expireTasks(db, maxExpiredAtOnce, instant(this.#context));
+    if (expired.length === 0) return;
+    await ready.remove(expired.map(({ taskId }) => taskId));
+    for (const { taskId, queue, taskType, priority, from } of expired) {
+      const move = { from, to: 'failed', attempt: 0 } as const;
+      const errorCode = attemptErrorCodes.capacity;
+      tell(this.#context, { taskId, queue, taskType, priority, ...move, errorCode });
+    }
+    this.#parts.feeder.noteUnknownBacklog();
+  }
+
+  /** A lap over everything queued, a stretch a tick: what the ready queue lost is offered again. */
+  async #offerLost(): Promise<void> {
+    const { db, ready } = this.#context;
+    const { rows, next } = await walkQueued(
+      db,
+      this.#queuedCursor,
+      maxWalkedAtOnce,
+      instant(this.#context),
+    );
+    this.#queuedCursor = next;
+    if (rows.length === 0) return;
+    const missing = new Set(await ready.missing(rows.map(({ taskId }) => taskId)));
+    if (missing.size === 0) return;
+    const answer = await ready.offer(rows.filter(({ taskId }) => missing.has(taskId)));
+    if (answer.kind === 'rebuild') return;
+    const accepted = answer.outcomes.filter((outcome) => outcome === 'accepted').length;
+    this.#parts.throughput.reoffered.add(this.#context.db.nowMs(), accepted);
+  }
+
+  async #freeWorkflows(): Promise<void> {
+    const { db } = this.#context;
+    await freeHeldWorkflows(db, maxWorkflowsAtOnce, instant(this.#context));
+    const { windows, next } = await releaseStuckWorkflows(
+      db,
+      this.#workflowCursor,
+      maxWorkflowsAtOnce,
+      instant(this.#context),
+    );
+    this.#workflowCursor = next;
+    for (const window of windows) this.#parts.feeder.noteBacklog(window);
+  }
+}
+
+function timedOut(attempt: AttemptRow, random: number): AttemptEnd {
+  const seconds = String(attempt.timeoutSeconds);
+  const error: AttemptError = {
+    code: attemptErrorCodes.timeout,
+    message: `The attempt took longer than its ${seconds} s and its worker did not end it.`,
+    retriable: true,
+  };
+  return failedAttempt(attempt, error, random, 'timed_out');
+}
+
+function neverStarted(attempt: AttemptRow): AttemptEnd {
+  const { taskId, lease, timeoutSeconds, returns } = attempt;
+  const error: AttemptError = {
+    code: attemptErrorCodes.neverStarted,
+    message: 'It was assigned to a worker that did not start it in time.',
+    retriable: true,
+  };
+  if (returns >= maxReturns) {
+    const reason = `assigned ${String(returns + 1)} times and never started`;
+    return { taskId, lease, outcome: 'lapsed', error, next: { kind: 'dead_letter', reason } };
+  }
+  const next = { kind: 'pending', delayMs: 0, costsRetry: false, countsAs: 'return' } as const;
+  return { taskId, lease, outcome: 'released', error, next: { ...next, timeoutSeconds } };
+}
+
+/** Counted like a deferral, so that a task that kills its server does not come back for ever. */
+function lapsedAtNoCost(attempt: AttemptRow, error: AttemptError): AttemptEnd {
+  const { taskId, lease, timeoutSeconds } = attempt;
+  const next = { kind: 'pending', delayMs: 0, costsRetry: false, countsAs: 'deferral' } as const;
+  return { taskId, lease, outcome: 'lapsed', error, next: { ...next, timeoutSeconds } };
+}
+
+function spread(end: AttemptEnd, delayMs: number): AttemptEnd {
+  return end.next.kind === 'pending' ? { ...end, next: { ...end.next, delayMs } } : end;
+}

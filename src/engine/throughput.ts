@@ -1,0 +1,71 @@
+import type { TaskEvent } from '../protocol/events.js';
+import { lastHour, lastMinute, type RecentCount } from './recent-count.js';
+
+interface Recent {
+  readonly started: RecentCount;
+  readonly completed: RecentCount;
+  readonly failed: RecentCount;
+}
+
+export interface RecentTotals {
+  readonly started: number;
+  readonly completed: number;
+  readonly failed: number;
+}
+
+/** Queues that are counted one by one; past this, only the sum over all. */
+const maxQueues = 20_000;
+
+/** What this process saw happen lately. */
+export class Throughput {
+  readonly #all = recent();
+  readonly #byQueue = new Map<string, Recent>();
+  readonly #durationMs = lastMinute();
+  readonly lapsed = lastHour();
+  readonly timedOut = lastHour();
+  readonly reoffered = lastHour();
+
+  note(event: TaskEvent): void {
+    const nowMs = event.at.getTime();
+    if (event.outcome === 'lapsed') this.lapsed.add(nowMs);
+    if (event.outcome === 'timed_out') this.timedOut.add(nowMs);
+    const kind = kindOf(event);
+    if (kind === null) return;
+    this.#all[kind].add(nowMs);
+    this.#ofQueue(event.queue)?.[kind].add(nowMs);
+    if (kind === 'completed') this.#durationMs.add(nowMs, event.durationMs ?? 0);
+  }
+
+  lastMinute(nowMs: number, queue?: string): RecentTotals {
+    const counts = queue === undefined ? this.#all : this.#byQueue.get(queue);
+    return {
+      started: counts?.started.total(nowMs) ?? 0,
+      completed: counts?.completed.total(nowMs) ?? 0,
+      failed: counts?.failed.total(nowMs) ?? 0,
+    };
+  }
+
+  averageDurationSeconds(nowMs: number): number | null {
+    const completed = this.#all.completed.total(nowMs);
+    return completed === 0 ? null : this.#durationMs.total(nowMs) / completed / 1000;
+  }
+
+  #ofQueue(queue: string): Recent | undefined {
+    const known = this.#byQueue.get(queue);
+    if (known !== undefined || this.#byQueue.size >= maxQueues) return known;
+    const created = recent();
+    this.#byQueue.set(queue, created);
+    return created;
+  }
+}
+
+function recent(): Recent {
+  return { started: lastMinute(), completed: lastMinute(), failed: lastMinute() };
+}
+
+function kindOf({ from, to, outcome }: TaskEvent): keyof Recent | null {
+  if (to === 'completed') return 'completed';
+  if (from === 'queued' && (to === 'assigned' || to === 'executing')) return 'started';
+  const wentWrong = outcome === 'failed' || outcome === 'timed_out' || outcome === 'lapsed';
+  return wentWrong || to === 'failed' ? 'failed' : null;
+}

@@ -1,0 +1,110 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { Batcher, type FlushFailure } from './batcher.js';
+
+function gate(): { opened: Promise<void>; open: () => void } {
+  let open: () => void = () => undefined;
+  const opened = new Promise<void>((resolve) => {
+    open = resolve;
+  });
+  return { opened, open };
+}
+
+describe('Batcher', () => {
+  it('gathers what comes while a flush is under way', async () => {
+    const first = gate();
+    const batches: number[][] = [];
+    const batcher = new Batcher<number, number>({
+      maxItems: 100,
+      flush: async (items) => {
+        batches.push([...items]);
+        if (batches.length === 1) await first.opened;
+        return items.map((item) => item * 10);
+      },
+    });
+    const lone = batcher.add(1);
+    await Promise.resolve();
+    const gathered = [2, 3, 4].map((item) => batcher.add(item));
+    first.open();
+    expect(await Promise.all([lone, ...gathered])).toEqual([10, 20, 30, 40]);
+    expect(batches).toEqual([[1], [2, 3, 4]]);
+  });
+
+  it('puts calls made together into one batch, in order, up to the most it may hold', async () => {
+    const batches: number[][] = [];
+    const batcher = new Batcher<number, number>({
+      maxItems: 3,
+      flush: (items) => {
+        batches.push([...items]);
+        return Promise.resolve(items);
+      },
+    });
+    await batcher.addAll([1, 2, 3, 4, 5, 6, 7]);
+    expect(batches).toEqual([[1, 2, 3], [4, 5, 6], [7]]);
+  });
+
+  it('never holds more weight than it may, but a heavy item goes alone', async () => {
+    const batches: number[][] = [];
+    const batcher = new Batcher<number, number>({
+      maxItems: 100,
+      weigh: (item) => item,
+      maxWeight: 10,
+      flush: (items) => {
+        batches.push([...items]);
+        return Promise.resolve(items);
+      },
+    });
+    await batcher.addAll([4, 5, 6, 50, 1, 1]);
+    expect(batches).toEqual([[4, 5], [6], [50], [1, 1]]);
+  });
+
+  it('fails only the callers whose items are at fault, whichever they are', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(fc.boolean(), { minLength: 1, maxLength: 40 }), async (faulty) => {
+        const batcher = new Batcher<number, string>({
+          maxItems: 16,
+          flush: (items) =>
+            items.some((item) => faulty[item])
+              ? Promise.reject(new Error('a bad row'))
+              : Promise.resolve(items.map(String)),
+        });
+        const outcomes = await Promise.allSettled(faulty.map((_, item) => batcher.add(item)));
+        expect(outcomes.map(({ status }) => status)).toEqual(
+          faulty.map((isFaulty) => (isFaulty ? 'rejected' : 'fulfilled')),
+        );
+      }),
+    );
+  });
+
+  it('lets a locked item try again by itself while others pass it', async () => {
+    let isLocked = true;
+    const judge = (): FlushFailure => 'locked';
+    const batcher = new Batcher<string, string>({
+      maxItems: 10,
+      judge,
+      flush: (items) =>
+        isLocked && items.includes('locked')
+          ? Promise.reject(new Error('row is locked'))
+          : Promise.resolve(items),
+    });
+    const locked = batcher.add('locked');
+    expect(await batcher.add('free')).toBe('free');
+    isLocked = false;
+    expect(await locked).toBe('locked');
+  });
+
+  it('rejects all at once when nothing can be written, without trying one by one', async () => {
+    let flushes = 0;
+    const batcher = new Batcher<number, number>({
+      maxItems: 10,
+      judge: () => 'outage',
+      flush: () => {
+        flushes += 1;
+        return Promise.reject(new Error('away'));
+      },
+    });
+    const outcomes = await Promise.allSettled([1, 2, 3].map((item) => batcher.add(item)));
+    expect(outcomes.every(({ status }) => status === 'rejected')).toBe(true);
+    expect(flushes).toBe(1);
+  });
+});

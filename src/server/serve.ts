@@ -1,0 +1,71 @@
+import type { Engine, OpenEngineOptions } from '../engine/open-engine.js';
+import { openEngine } from '../engine/open-engine.js';
+import { silentLog } from '../runtime/log.js';
+import { buildApp } from './app.js';
+import { createMetrics } from './metrics.js';
+import type { ServerHealth } from './ports.js';
+
+export interface ServeOptions extends OpenEngineOptions {
+  readonly host: string;
+  /** 0 takes any free port. */
+  readonly port: number;
+}
+
+export interface RunningServer {
+  readonly url: string;
+  readonly engine: Engine;
+  /** Ends long-polls and event streams, then the engine, then the database. */
+  close(): Promise<void>;
+}
+
+const loopback = new Set(['127.0.0.1', '::1', 'localhost']);
+
+/** The composition root: an engine and the HTTP server in front of it. */
+export async function serve(options: ServeOptions): Promise<RunningServer> {
+  if (!loopback.has(options.host)) {
+    throw new Error(
+      `Without API keys the server listens on loopback only, not on ${options.host}. ` +
+        'Use --host 127.0.0.1 and put a proxy that authenticates in front of it.',
+    );
+  }
+  const log = options.log ?? silentLog;
+  const engine = await openEngine(options);
+  try {
+    const metrics = createMetrics(engine, engine);
+    const app = buildApp({ api: engine, health: healthOf(engine), events: engine, metrics, log });
+    await app.listen({ host: options.host, port: options.port });
+    const address = app.addresses()[0];
+    const port = String(address?.port ?? options.port);
+    const host = options.host.includes(':') ? `[${options.host}]` : options.host;
+    return {
+      url: `http://${host}:${port}`,
+      engine,
+      close: async () => {
+        await app.close();
+        await engine.close();
+      },
+    };
+  } catch (error) {
+    await engine.close();
+    throw error;
+  }
+}
+
+function healthOf(engine: Engine): ServerHealth {
+  return {
+    async readiness() {
+      const trouble = await engine.databaseTrouble();
+      if (trouble !== null) return { ready: false, code: 'unavailable', reason: trouble };
+      const reason = engine.notServing();
+      return reason === null ? { ready: true } : { ready: false, code: 'standby', reason };
+    },
+    async progress() {
+      const stuck = await engine.stuckTask();
+      if (stuck === null) return { progressing: true };
+      const reason =
+        `Task ${stuck.taskId} is ready, a worker has room, ` +
+        'and nothing was claimed for more than a minute.';
+      return { progressing: false, reason };
+    },
+  };
+}
