@@ -1,0 +1,32 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { SluiceError } from '../domain/errors.js';
+
+const firstDelayMs = 100;
+const maxDelayMs = 5_000;
+
+/** `random` is in [0, 1): workers that lost the same server don't come back at the same instant. */
+export function backoffMs(failures: number, random: number): number {
+  const grown = Math.min(firstDelayMs * 2 ** failures, maxDelayMs);
+  return grown * (0.5 + random / 2);
+}
+
+/** What a server that is away, or can't answer now, looks like; anything else is a refusal. */
+export function isAway(error: unknown): boolean {
+  return !(error instanceof SluiceError) || error.status >= 500 || error.status === 429;
+}
+
+/** The server's own wish if it has one, else growing with every failure in a row. */
+export function retryDelayMs(error: unknown, failures: number): number {
+  const wished = error instanceof SluiceError ? error.retryAfterSeconds : null;
+  const grown = backoffMs(failures, Math.random());
+  return wished === null ? grown : Math.max(Math.min(wished * 1000, maxDelayMs), grown);
+}
+
+/** Resolves also when the signal fires: the caller looks. */
+export async function pause(ms: number, signal: AbortSignal): Promise<void> {
+  try {
+    await delay(ms, undefined, { signal });
+  } catch (error) {
+    if (!signal.aborted) throw error;
+  }
+}

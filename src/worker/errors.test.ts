@@ -1,0 +1,57 @@
+import { describe, expect, it } from 'vitest';
+import { NonRetriableError, RateLimitedError, RetryAfterError, toAttemptError } from './errors.js';
+
+describe('toAttemptError', () => {
+  it('a plain error is retried under its class', () => {
+    expect(toAttemptError(new TypeError('no'))).toEqual({
+      code: 'TypeError',
+      message: 'no',
+      retriable: true,
+    });
+    expect(toAttemptError(new Error('no'))).toMatchObject({ code: 'ERROR' });
+  });
+
+  it("an error's own code is kept, if it can be one", () => {
+    const reset = Object.assign(new Error('gone'), { code: 'ECONNRESET' });
+    expect(toAttemptError(reset)).toMatchObject({ code: 'ECONNRESET' });
+    const odd = Object.assign(new Error('gone'), { code: 'two words' });
+    expect(toAttemptError(odd)).toMatchObject({ code: 'ERROR' });
+  });
+
+  it('NonRetriableError is not retried and keeps code and details', () => {
+    const error = new NonRetriableError('bad key', { code: 'BAD_KEY', details: { key: 1 } });
+    expect(toAttemptError(error)).toEqual({
+      code: 'BAD_KEY',
+      message: 'bad key',
+      retriable: false,
+      details: { key: 1 },
+    });
+  });
+
+  it('RetryAfterError and RateLimitedError carry their seconds', () => {
+    expect(toAttemptError(new RetryAfterError(7))).toMatchObject({
+      code: 'RETRY_AFTER',
+      retriable: true,
+      retryAfterSeconds: 7,
+    });
+    expect(toAttemptError(new RateLimitedError(20))).toMatchObject({
+      code: 'RATE_LIMITED',
+      retriable: true,
+      retryAfterSeconds: 20,
+    });
+    expect(toAttemptError(new RateLimitedError())).not.toHaveProperty('retryAfterSeconds');
+  });
+
+  it.each([
+    ['a string', 'broken', 'broken'],
+    ['nothing', undefined, 'undefined'],
+    ['an object', { status: 500 }, '{"status":500}'],
+    ['a BigInt', 1n, '[object BigInt]'],
+  ])('whatever is thrown has a message: %s', (_, thrown, message) => {
+    expect(toAttemptError(thrown)).toEqual({ code: 'ERROR', message, retriable: true });
+  });
+
+  it('a message is cut to what is kept', () => {
+    expect(toAttemptError(new Error('x'.repeat(20_000))).message).toHaveLength(10_000);
+  });
+});

@@ -1,0 +1,122 @@
+import { attemptErrorCodes, type AttemptError } from '../domain/attempt-error.js';
+import type { JsonValue } from '../domain/json.js';
+import { bounds } from '../protocol/bounds.js';
+
+export interface HandlerErrorOptions {
+  /** What dead letters are grouped by. */
+  readonly code?: string;
+  readonly details?: JsonValue;
+  readonly cause?: unknown;
+}
+
+abstract class HandlerError extends Error {
+  readonly code: string;
+  readonly details: JsonValue | undefined;
+
+  constructor(code: string, message: string, { details, cause }: HandlerErrorOptions) {
+    super(message, cause === undefined ? undefined : { cause });
+    this.code = code;
+    this.details = details;
+  }
+}
+
+/** Another attempt would not go better: straight to the dead letters. */
+export class NonRetriableError extends HandlerError {
+  override readonly name = 'NonRetriableError';
+
+  constructor(message: string, options: HandlerErrorOptions = {}) {
+    super(options.code ?? 'NON_RETRIABLE', message, options);
+  }
+}
+
+/** The next attempt begins no sooner than this. It costs a retry. */
+export class RetryAfterError extends HandlerError {
+  override readonly name = 'RetryAfterError';
+  readonly retryAfterSeconds: number;
+
+  constructor(seconds: number, message?: string, options: HandlerErrorOptions = {}) {
+    super(options.code ?? 'RETRY_AFTER', message ?? `Try again in ${seconds} s`, options);
+    this.retryAfterSeconds = seconds;
+  }
+}
+
+/** The service said "slow down": its whole queue does, and the task comes back at no cost. */
+export class RateLimitedError extends HandlerError {
+  override readonly name = 'RateLimitedError';
+  readonly retryAfterSeconds: number | undefined;
+
+  constructor(seconds?: number, message?: string, options: Omit<HandlerErrorOptions, 'code'> = {}) {
+    super(
+      attemptErrorCodes.rateLimited,
+      message ?? 'The service asked for fewer requests',
+      options,
+    );
+    this.retryAfterSeconds = seconds;
+  }
+}
+
+export type AbortCause = 'timeout' | 'cancelled' | 'lease_lost' | 'drain';
+
+const abortMessages: Readonly<Record<AbortCause, string>> = {
+  timeout: 'The attempt took longer than its timeout',
+  cancelled: 'The task was cancelled',
+  lease_lost: 'The lease is no longer good: another attempt may have begun',
+  drain: 'The worker stops and gives the task back',
+};
+
+/** The reason that a handler's signal fires with. */
+export class TaskAbortedError extends Error {
+  override readonly name = 'TaskAbortedError';
+  readonly why: AbortCause;
+
+  constructor(why: AbortCause) {
+    super(abortMessages[why]);
+    this.why = why;
+  }
+}
+
+/** Whatever a handler throws, also a string, becomes an attempt's error. */
+export function toAttemptError(thrown: unknown): AttemptError {
+  if (!(thrown instanceof Error)) {
+    return { code: 'ERROR', message: describe(thrown), retriable: true };
+  }
+  return {
+    code: codeOf(thrown),
+    message: cut(thrown.message === '' ? thrown.name : thrown.message),
+    retriable: !(thrown instanceof NonRetriableError),
+    ...retryAfterOf(thrown),
+    ...(thrown instanceof HandlerError && thrown.details !== undefined
+      ? { details: thrown.details }
+      : {}),
+  };
+}
+
+function cut(message: string): string {
+  return message.slice(0, bounds.messageLength);
+}
+
+function describe(thrown: unknown): string {
+  if (typeof thrown === 'string') return cut(thrown);
+  if (thrown === undefined) return 'undefined';
+  try {
+    return cut(JSON.stringify(thrown));
+  } catch {
+    return Object.prototype.toString.call(thrown);
+  }
+}
+
+const codePattern = /^[A-Za-z0-9_.:-]{1,100}$/;
+
+/** An error's own code, as Node's system errors have one, else its class: `ECONNRESET`, `TypeError`. */
+function codeOf(error: Error): string {
+  const { code } = error as { code?: unknown };
+  if (typeof code === 'string' && codePattern.test(code)) return code;
+  return error.name !== 'Error' && codePattern.test(error.name) ? error.name : 'ERROR';
+}
+
+function retryAfterOf(error: Error): { retryAfterSeconds?: number } {
+  const known = error instanceof RetryAfterError || error instanceof RateLimitedError;
+  return known && error.retryAfterSeconds !== undefined && error.retryAfterSeconds >= 0
+    ? { retryAfterSeconds: error.retryAfterSeconds }
+    : {};
+}

@@ -1,0 +1,183 @@
+import { describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import type { Lease, TaskId } from '../domain/ids.js';
+import type { ClaimedTask } from '../protocol/api.js';
+import { silentLog } from '../runtime/log.js';
+import { TaskAbortedError, type AbortCause } from './errors.js';
+import { execute, type Outcome } from './execution.js';
+import type { TaskHandler } from './handler.js';
+import { ProgressLine } from './progress.js';
+import { TaskContext } from './task-context.js';
+
+const task: ClaimedTask = {
+  taskId: '01900000-0000-7000-8000-000000000000' as TaskId,
+  taskType: 'test',
+  queue: 'default',
+  parameters: { text: 'hello' },
+  timeoutSeconds: 60,
+  attempt: 1,
+  lease: 'b9ee9e0c-6f0e-4d7c-9f63-0d5b2c1b7f10' as Lease,
+  priority: 'medium',
+  effectivePriority: 'medium',
+  retryCount: 0,
+  workflowId: null,
+  traceId: null,
+  deadline: new Date(0),
+};
+
+function begin(
+  handler: Omit<TaskHandler, 'type'>,
+  changes: Partial<ClaimedTask> = {},
+): { outcome: Promise<Outcome>; abort: (why: AbortCause) => void } {
+  const claimed = { ...task, ...changes };
+  const aborting = new AbortController();
+  const progress = new ProgressLine(async () => undefined);
+  const context = new TaskContext(claimed, aborting.signal, progress, silentLog);
+  const abort = (reason: TaskAbortedError) => aborting.abort(reason);
+  return {
+    outcome: execute({ task: claimed, handler: { type: 'test', ...handler }, context, abort }),
+    abort: (why) => abort(new TaskAbortedError(why)),
+  };
+}
+
+function rejectedOnAbort(signal: AbortSignal): Promise<never> {
+  return new Promise((_, reject) => {
+    signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true });
+  });
+}
+
+describe('execute', () => {
+  it('a result goes through as JSON; none is null', async () => {
+    await expect(begin({ run: (input) => ({ input }) }).outcome).resolves.toEqual({
+      kind: 'completed',
+      result: { input: { text: 'hello' } },
+    });
+    await expect(begin({ run: () => undefined }).outcome).resolves.toEqual({
+      kind: 'completed',
+      result: null,
+    });
+  });
+
+  it('the handler gets what the schema made of the parameters', async () => {
+    const input = z.object({ text: z.string().transform((text) => text.length) });
+    const { outcome } = begin({ input, run: (value) => value });
+    await expect(outcome).resolves.toEqual({ kind: 'completed', result: { text: 5 } });
+  });
+
+  it("R-WO11: parameters that don't fit are INVALID_INPUT with the schema's issues", async () => {
+    const input = z.object({ text: z.array(z.string()) });
+    await expect(begin({ input, run: () => 1 }).outcome).resolves.toMatchObject({
+      kind: 'failed',
+      error: {
+        code: 'INVALID_INPUT',
+        retriable: false,
+        details: [{ path: '/text', message: expect.any(String) as string }],
+      },
+    });
+  });
+
+  it.each([
+    ['BigInt', { count: 1n }, 'A BigInt at /count is not JSON'],
+    ['function', () => 1, 'A function is not JSON'],
+    ['number that is none', [NaN], 'NaN at /0 is not JSON'],
+  ])('a result with a %s fails for good and says where', async (_, result, message) => {
+    const { outcome } = begin({ run: () => result });
+    await expect(outcome).resolves.toMatchObject({
+      kind: 'failed',
+      error: {
+        code: 'RESULT_NOT_JSON',
+        retriable: false,
+        message: expect.stringContaining(message) as string,
+      },
+    });
+  });
+
+  it('a handler that throws at once, or a string, fails like any other', async () => {
+    const { outcome } = begin({
+      run: () => {
+        throw 'plain text' as unknown as Error;
+      },
+    });
+    await expect(outcome).resolves.toEqual({
+      kind: 'failed',
+      error: { code: 'ERROR', message: 'plain text', retriable: true },
+    });
+  });
+
+  it('R-WO6: at the timeout the signal fires, and the attempt ends even if that is ignored', async () => {
+    let reason: unknown;
+    const never = new Promise(() => undefined);
+    const { outcome } = begin(
+      {
+        run: (_, { signal }) => {
+          signal.addEventListener('abort', () => {
+            reason = signal.reason;
+          });
+          return never;
+        },
+      },
+      { timeoutSeconds: 0.01 },
+    );
+    await expect(outcome).resolves.toMatchObject({
+      kind: 'failed',
+      error: { code: 'TIMEOUT', retriable: true },
+    });
+    expect(reason).toMatchObject({ name: 'TaskAbortedError', why: 'timeout' });
+  });
+
+  it('R-WO6: what a handler throws after its timeout changes nothing', async () => {
+    const { outcome } = begin(
+      {
+        run: (_, { signal }) =>
+          rejectedOnAbort(signal).catch(() => Promise.reject(new Error('late'))),
+      },
+      { timeoutSeconds: 0.01 },
+    );
+    await expect(outcome).resolves.toMatchObject({ error: { code: 'TIMEOUT' } });
+  });
+
+  it('a timeout of months does not fire at once', async () => {
+    const { outcome } = begin({ run: () => 'done' }, { timeoutSeconds: 10_000_000 });
+    await expect(outcome).resolves.toEqual({ kind: 'completed', result: 'done' });
+  });
+
+  it.each(['cancelled', 'lease_lost', 'drain'] as const)(
+    'nothing is reported when it was told to stop: %s',
+    async (why) => {
+      let tellRunning: () => void = () => undefined;
+      const running = new Promise<void>((resolve) => (tellRunning = resolve));
+      const { outcome, abort } = begin({
+        run: (_, { signal }) => {
+          tellRunning();
+          return rejectedOnAbort(signal);
+        },
+      });
+      await running;
+      abort(why);
+      await expect(outcome).resolves.toEqual({ kind: 'abandoned', why });
+    },
+  );
+
+  it('a handler does not begin what it was told to stop before', async () => {
+    let hasRun = false;
+    const { outcome, abort } = begin({ run: () => (hasRun = true) });
+    abort('drain');
+    await expect(outcome).resolves.toEqual({ kind: 'abandoned', why: 'drain' });
+    expect(hasRun).toBe(false);
+  });
+
+  it('what finishes in spite of a drain is reported, but not in spite of a cancel', async () => {
+    for (const [why, kind] of [
+      ['drain', 'completed'],
+      ['cancelled', 'abandoned'],
+    ] as const) {
+      const { outcome, abort } = begin({
+        run: () => {
+          queueMicrotask(() => abort(why));
+          return new Promise((resolve) => setImmediate(resolve, 'done'));
+        },
+      });
+      await expect(outcome).resolves.toMatchObject({ kind });
+    }
+  });
+});

@@ -1,0 +1,131 @@
+import { attemptErrorCodes, type AttemptError } from '../domain/attempt-error.js';
+import type { FieldError } from '../domain/errors.js';
+import type { JsonValue } from '../domain/json.js';
+import type { ClaimedTask } from '../protocol/api.js';
+import { TaskAbortedError, toAttemptError, type AbortCause } from './errors.js';
+import type { HandlerContext, TaskHandler } from './handler.js';
+import { checkInput, summary } from './input-schema.js';
+import { toJson } from './to-json.js';
+
+export type Outcome =
+  | { readonly kind: 'completed'; readonly result: JsonValue }
+  | { readonly kind: 'failed'; readonly error: AttemptError }
+  /** There is nothing to report. */
+  | { readonly kind: 'abandoned'; readonly why: Exclude<AbortCause, 'timeout'> };
+
+export interface Assignment {
+  readonly task: ClaimedTask;
+  readonly handler: TaskHandler;
+  readonly context: HandlerContext;
+  /** Fires the handler's signal. */
+  readonly abort: (reason: TaskAbortedError) => void;
+}
+
+/** What goes through the pipe. A step that meets a failure hands it on untouched. */
+interface Attempt extends Assignment {
+  /** The parameters, then what the schema made of them, then what the handler returned. */
+  readonly value: unknown;
+  readonly failure: AttemptError | null;
+}
+
+/** One attempt, from its parameters to what is reported. Never rejects. */
+export async function execute(assignment: Assignment): Promise<Outcome> {
+  const begun: Attempt = { ...assignment, value: assignment.task.parameters, failure: null };
+  return conclude(
+    normalise(await withinTimeout(begun, async (attempt) => run(await validate(attempt)))),
+  );
+}
+
+/** Ends the attempt even if the handler ignores its signal; what it does later changes nothing. */
+async function withinTimeout(
+  attempt: Attempt,
+  work: (attempt: Attempt) => Promise<Attempt>,
+): Promise<Attempt> {
+  const { timeoutSeconds } = attempt.task;
+  let timer: NodeJS.Timeout | undefined;
+  const timedOut = new Promise<Attempt>((resolve) => {
+    timer = setTimeout(() => {
+      attempt.abort(new TaskAbortedError('timeout'));
+      resolve(
+        failed(attempt, {
+          code: attemptErrorCodes.timeout,
+          message: `The attempt took longer than its ${timeoutSeconds} s`,
+          retriable: true,
+        }),
+      );
+    }, timeoutMs(timeoutSeconds));
+  });
+  try {
+    return await Promise.race([work(attempt), timedOut]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+async function validate(attempt: Attempt): Promise<Attempt> {
+  const schema = attempt.handler.input;
+  if (schema === undefined) return attempt;
+  try {
+    const checked = await checkInput(schema, attempt.value);
+    return checked.kind === 'valid'
+      ? { ...attempt, value: checked.value }
+      : failed(attempt, invalidInput(checked.errors));
+  } catch (thrown) {
+    return failed(attempt, toAttemptError(thrown));
+  }
+}
+
+async function run(attempt: Attempt): Promise<Attempt> {
+  if (attempt.failure !== null) return attempt;
+  const { signal } = attempt.context;
+  try {
+    signal.throwIfAborted();
+    return { ...attempt, value: await attempt.handler.run(attempt.value, attempt.context) };
+  } catch (thrown) {
+    attempt.context.log.debug({ err: thrown }, 'the handler threw');
+    return failed(attempt, toAttemptError(thrown));
+  }
+}
+
+function normalise(attempt: Attempt): Attempt {
+  if (attempt.failure !== null) return attempt;
+  try {
+    return { ...attempt, value: toJson(attempt.value) };
+  } catch (thrown) {
+    return failed(attempt, {
+      code: 'RESULT_NOT_JSON',
+      message: `The handler's result can't be kept: ${toAttemptError(thrown).message}`,
+      retriable: false,
+    });
+  }
+}
+
+function conclude(attempt: Attempt): Outcome {
+  const reason: unknown = attempt.context.signal.reason;
+  const why = reason instanceof TaskAbortedError ? reason.why : null;
+  if (why === 'cancelled' || why === 'lease_lost') return { kind: 'abandoned', why };
+  if (attempt.failure === null) return { kind: 'completed', result: attempt.value as JsonValue };
+  // What a handler throws when it is told to stop for a drain is no failure of the task.
+  if (why === 'drain') return { kind: 'abandoned', why };
+  return { kind: 'failed', error: attempt.failure };
+}
+
+function failed(attempt: Attempt, failure: AttemptError): Attempt {
+  return { ...attempt, failure };
+}
+
+function invalidInput(errors: readonly FieldError[]): AttemptError {
+  return {
+    code: attemptErrorCodes.invalidInput,
+    message: `The parameters don't fit the schema: ${summary(errors)}`,
+    retriable: false,
+    details: errors.map(({ path, message }) => ({ path, message })),
+  };
+}
+
+// Node takes a longer delay for 1 ms.
+const maxTimerMs = 2 ** 31 - 1;
+
+function timeoutMs(timeoutSeconds: number): number {
+  return Math.min(timeoutSeconds * 1000, maxTimerMs);
+}

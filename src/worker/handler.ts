@@ -1,0 +1,25 @@
+import type { StandardSchemaV1 } from '@standard-schema/spec';
+import type { ClaimedTask } from '../protocol/api.js';
+import type { Logger } from '../runtime/log.js';
+
+/** A claimed task without its lease: whoever holds that may write. */
+export type RunningTask = Omit<ClaimedTask, 'lease'>;
+
+export interface HandlerContext {
+  /** Fires at the timeout, when the task is cancelled, and when the worker must let go of it. */
+  readonly signal: AbortSignal;
+  /** Counts from 1, over all workers. */
+  readonly attempt: number;
+  readonly task: RunningTask;
+  /** Every line carries the task's id, type, attempt and trace. */
+  readonly log: Logger;
+  /** Costs the handler nothing: what was last said is sent when the line is free. */
+  progress(percent: number, message?: string): void;
+}
+
+/** What a worker needs to know about a task type; `defineTask` makes one. */
+export interface TaskHandler {
+  readonly type: string;
+  readonly input?: StandardSchemaV1 | undefined;
+  run(input: unknown, context: HandlerContext): unknown;
+}

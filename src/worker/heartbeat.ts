@@ -1,0 +1,70 @@
+import type { Heartbeat, HeartbeatAnswer } from '../protocol/api.js';
+import type { Logger } from '../runtime/log.js';
+import { Loop } from '../runtime/loop.js';
+import { retryDelayMs } from './backoff.js';
+import { within } from './within.js';
+
+export interface HeartbeatOptions {
+  /** Read before every beat: a new registration may bring new terms. */
+  readonly terms: () => { readonly heartbeatIntervalMs: number; readonly leaseMs: number };
+  readonly compose: () => Heartbeat;
+  readonly send: (beat: Heartbeat) => Promise<HeartbeatAnswer>;
+  readonly onAnswer: (answer: HeartbeatAnswer) => void;
+  /** No beat has arrived for so long that the leases are about to lapse. */
+  readonly onSilence: () => void;
+  readonly log: Logger;
+}
+
+// Handlers need a moment to let go before somebody else may begin.
+const silenceShareOfLease = 0.9;
+
+/** Tells the server what this worker holds, and notices when it can't any more. */
+export class HeartbeatLoop {
+  readonly #options: HeartbeatOptions;
+  readonly #loop: Loop;
+  #silence: NodeJS.Timeout | undefined;
+  #failures = 0;
+
+  constructor(options: HeartbeatOptions) {
+    this.#options = options;
+    this.#loop = new Loop({
+      tick: () => this.#beat(),
+      onError: (error) => options.log.error({ err: error }, 'a heartbeat went wrong'),
+    });
+  }
+
+  start(): void {
+    this.#heardAt(performance.now());
+    this.#loop.start();
+  }
+
+  async stop(): Promise<void> {
+    await this.#loop.stop();
+    clearTimeout(this.#silence);
+  }
+
+  async #beat(): Promise<number> {
+    const { terms, compose, send, onAnswer, log } = this.#options;
+    const { heartbeatIntervalMs } = terms();
+    const sentAt = performance.now();
+    try {
+      // A beat that hangs must not keep the next from being sent.
+      const answer = await within(heartbeatIntervalMs, send(compose()));
+      this.#failures = 0;
+      this.#heardAt(sentAt);
+      onAnswer(answer);
+      return heartbeatIntervalMs;
+    } catch (error) {
+      log.warn({ err: error }, 'a heartbeat did not arrive');
+      this.#failures += 1;
+      return Math.min(heartbeatIntervalMs, retryDelayMs(error, this.#failures));
+    }
+  }
+
+  /** The server counts the lease from when a beat reaches it: no sooner than it was sent. */
+  #heardAt(sentAt: number): void {
+    clearTimeout(this.#silence);
+    const dueAt = sentAt + this.#options.terms().leaseMs * silenceShareOfLease;
+    this.#silence = setTimeout(this.#options.onSilence, dueAt - performance.now());
+  }
+}

@@ -1,0 +1,12 @@
+export { SluiceError } from '../domain/errors.js';
+export type { WorkerApi } from '../protocol/api.js';
+export {
+  NonRetriableError,
+  RateLimitedError,
+  RetryAfterError,
+  TaskAbortedError,
+  type AbortCause,
+  type HandlerErrorOptions,
+} from './errors.js';
+export type { HandlerContext, RunningTask, TaskHandler } from './handler.js';
+export { Worker, type WorkerOptions } from './worker.js';

@@ -1,0 +1,125 @@
+import { claimSize } from '../domain/claim-size.js';
+import type { PollAnswer } from '../protocol/api.js';
+import type { Logger } from '../runtime/log.js';
+import { Loop } from '../runtime/loop.js';
+import { pause, retryDelayMs } from './backoff.js';
+import type { Reports } from './reports.js';
+import type { Session } from './session.js';
+import type { Slots } from './slots.js';
+
+export interface PollOptions {
+  readonly session: Session;
+  readonly slots: Slots;
+  readonly reports: Reports;
+  readonly onAnswer: (answer: PollAnswer) => void;
+  readonly log: Logger;
+}
+
+// An answer that is this much overdue is not coming: the connection is dead without saying so.
+const overdueMs = 10_000;
+const drainingNewsMs = 500;
+
+/** Polls one after the other until stopped; after a failure it waits longer each time. */
+abstract class PollLoop {
+  protected readonly options: PollOptions;
+  protected readonly stopping = new AbortController();
+  readonly #loop: Loop;
+  #failures = 0;
+
+  constructor(options: PollOptions) {
+    this.options = options;
+    this.#loop = new Loop({
+      tick: () => this.#pollUntilFailure(),
+      onError: (error) => options.log.error({ err: error }, 'polling went wrong'),
+    });
+  }
+
+  start(): void {
+    this.#loop.start();
+  }
+
+  async stop(): Promise<void> {
+    this.stopping.abort();
+    await this.#loop.stop();
+  }
+
+  protected abstract pollOnce(): Promise<void>;
+
+  protected async poll(availableCapacity: number): Promise<PollAnswer> {
+    const { session } = this.options;
+    const waitMs = session.terms.pollWaitSeconds * 1000;
+    // Not AbortSignal.any: on Node 20 a signal that lives as long as the worker would keep a trace
+    // of every poll.
+    const cutting = new AbortController();
+    const cut = () => cutting.abort();
+    const overdue = setTimeout(cut, waitMs + overdueMs);
+    this.stopping.signal.addEventListener('abort', cut, { once: true });
+    try {
+      return await session.call((workerId) =>
+        session.api.poll(workerId, { availableCapacity, waitMs }, cutting.signal),
+      );
+    } finally {
+      clearTimeout(overdue);
+      this.stopping.signal.removeEventListener('abort', cut);
+    }
+  }
+
+  async #pollUntilFailure(): Promise<number> {
+    try {
+      while (!this.stopping.signal.aborted) {
+        await this.pollOnce();
+        this.#failures = 0;
+      }
+      return 0;
+    } catch (error) {
+      if (this.stopping.signal.aborted) return 0;
+      this.options.log.warn({ err: error }, 'a poll failed; trying again');
+      this.#failures += 1;
+      return retryDelayMs(error, this.#failures);
+    }
+  }
+}
+
+/**
+ * Asks for as many tasks as there are free slots. The next poll is on its way while the tasks of
+ * the last one run: a slot that falls free finds it waiting.
+ */
+export class ClaimLoop extends PollLoop {
+  protected override async pollOnce(): Promise<void> {
+    const { slots, reports, onAnswer } = this.options;
+    const { signal } = this.stopping;
+    await slots.whenFree(signal);
+    await reports.whenRoom(signal);
+    if (!signal.aborted) onAnswer(await this.poll(claimSize(slots.free)));
+  }
+}
+
+/**
+ * While no slot is free, nobody would hear of a cancellation before the next heartbeat: a poll for
+ * nothing but news stays open then. It is left to end by itself when a slot falls free, since
+ * aborting a request costs its connection, which at full load would be one for every task.
+ */
+export class NewsLoop extends PollLoop {
+  readonly #atOnce = new AbortController();
+
+  /** No claims any more: news come through here alone, full or not. */
+  drain(): void {
+    this.#atOnce.abort();
+  }
+
+  override async stop(): Promise<void> {
+    this.#atOnce.abort();
+    await super.stop();
+  }
+
+  protected override async pollOnce(): Promise<void> {
+    const { slots, onAnswer } = this.options;
+    const { signal } = this.stopping;
+    await slots.whenFull(this.#atOnce.signal);
+    if (signal.aborted) return;
+    const answer = await this.poll(0);
+    onAnswer(answer);
+    // The server does not keep a draining worker waiting.
+    if (answer.drain) await pause(drainingNewsMs, signal);
+  }
+}

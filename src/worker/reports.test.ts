@@ -1,0 +1,109 @@
+import { randomUUID } from 'node:crypto';
+import { describe, expect, it } from 'vitest';
+import { SluiceError } from '../domain/errors.js';
+import type { Lease, TaskId } from '../domain/ids.js';
+import type { Report, ReportAnswer } from '../protocol/api.js';
+import { silentLog } from '../runtime/log.js';
+import { Reports } from './reports.js';
+
+function report(result: string): Report {
+  return {
+    taskId: randomUUID() as TaskId,
+    lease: randomUUID() as Lease,
+    status: 'completed',
+    result,
+  };
+}
+
+function accept(reports: readonly Report[]): ReportAnswer[] {
+  return reports.map(({ taskId }) => ({ taskId, accepted: true, status: 'completed' }));
+}
+
+function reporting(
+  send: (reports: readonly Report[]) => Promise<readonly ReportAnswer[]>,
+  maxUnacknowledged = 1_000,
+) {
+  return new Reports({ send, maxUnacknowledged, log: silentLog });
+}
+
+describe('Reports', () => {
+  it('a lone result goes at once; those that end meanwhile go together', async () => {
+    const batches: number[] = [];
+    let answerFirst: () => void = () => undefined;
+    const reports = reporting(async (batch) => {
+      batches.push(batch.length);
+      if (batches.length === 1) await new Promise<void>((resolve) => (answerFirst = resolve));
+      return accept(batch);
+    });
+    const first = reports.send(report('first'));
+    await Promise.resolve();
+    const rest = Array.from({ length: 20 }, (_, i) => reports.send(report(String(i))));
+    expect(reports.unacknowledged).toHaveLength(21);
+    answerFirst();
+    await Promise.all([first, ...rest]);
+    expect(batches).toEqual([1, 20]);
+    expect(reports.unacknowledged).toEqual([]);
+  });
+
+  it('R-WO9: while the server is away results are kept, count as held, and are sent again', async () => {
+    let failures = 0;
+    const held: number[] = [];
+    const reports: Reports = reporting(async (batch) => {
+      held.push(reports.unacknowledged.length);
+      if (failures < 2) {
+        failures += 1;
+        throw new SluiceError('unavailable', 'away');
+      }
+      return accept(batch);
+    });
+    await reports.send(report('kept'));
+    expect(held).toEqual([1, 1, 1]);
+    await reports.whenEmpty();
+  });
+
+  it('one that is refused fails alone, with the reason; its neighbours are taken', async () => {
+    const taken: Report[] = [];
+    const reports = reporting(async (batch) => {
+      if (batch.some((one) => one.status === 'completed' && one.result === 'huge')) {
+        throw new SluiceError('payload_too_large', 'more than 1 MiB');
+      }
+      taken.push(...batch);
+      return accept(batch);
+    });
+    const results = ['a', 'b', 'huge', 'c', 'd'].map(report);
+    await Promise.all(results.map((result) => reports.send(result)));
+    const byTask = new Map(taken.map((one) => [one.taskId, one]));
+    const completed = { status: 'completed' };
+    const failed = { status: 'failed', error: { code: 'RESULT_TOO_LARGE', retriable: false } };
+    expect(results.map(({ taskId }) => byTask.get(taskId))).toMatchObject([
+      ...[completed, completed],
+      failed,
+      ...[completed, completed],
+    ]);
+  });
+
+  it('has room until too many wait for the server', async () => {
+    let answer: () => void = () => undefined;
+    const reports = reporting(async (batch) => {
+      await new Promise<void>((resolve) => (answer = resolve));
+      return accept(batch);
+    }, 1);
+    await reports.whenRoom();
+    const sending = reports.send(report('one'));
+    let hasRoom = false;
+    const room = reports.whenRoom().then(() => (hasRoom = true));
+    await Promise.resolve();
+    expect(hasRoom).toBe(false);
+    answer();
+    await Promise.all([sending, room]);
+  });
+
+  it('gives up when told to, and then waits for nothing', async () => {
+    const reports: Reports = reporting(async () => {
+      reports.giveUp();
+      throw new SluiceError('unavailable', 'away');
+    });
+    await reports.send(report('undelivered'));
+    await reports.whenEmpty();
+  });
+});

@@ -1,0 +1,118 @@
+import { SluiceError } from '../domain/errors.js';
+import type { Lease, TaskId } from '../domain/ids.js';
+import { attemptErrorCodes } from '../domain/attempt-error.js';
+import type { Report, ReportAnswer } from '../protocol/api.js';
+import { Batcher } from '../runtime/batcher.js';
+import type { Logger } from '../runtime/log.js';
+import { isAway, pause, retryDelayMs } from './backoff.js';
+import { Condition } from './condition.js';
+
+export interface ReportsOptions {
+  readonly send: (reports: readonly Report[]) => Promise<readonly ReportAnswer[]>;
+  /** Tasks whose results the server has not acknowledged, before no more are claimed. */
+  readonly maxUnacknowledged: number;
+  readonly log: Logger;
+}
+
+const maxBatch = 500;
+
+/**
+ * Results on their way to the server: those that end together go together, a lone one waits for
+ * nothing, and while the server is away they are kept and sent again.
+ */
+export class Reports {
+  readonly #options: ReportsOptions;
+  readonly #batcher: Batcher<Report, ReportAnswer | null>;
+  readonly #unacknowledged = new Map<Lease, TaskId>();
+  readonly #condition = new Condition();
+  readonly #givingUp = new AbortController();
+
+  constructor(options: ReportsOptions) {
+    this.#options = options;
+    this.#batcher = new Batcher({
+      flush: (reports) => this.#deliver(reports),
+      maxItems: maxBatch,
+    });
+  }
+
+  get unacknowledged(): readonly TaskId[] {
+    return [...this.#unacknowledged.values()];
+  }
+
+  /** Resolves when the server has answered, or when there is no hope that it will. */
+  async send(report: Report): Promise<void> {
+    this.#unacknowledged.set(report.lease, report.taskId);
+    try {
+      await this.#settle(report);
+    } finally {
+      this.#unacknowledged.delete(report.lease);
+      this.#condition.changed();
+    }
+  }
+
+  whenRoom(signal?: AbortSignal): Promise<void> {
+    const { maxUnacknowledged } = this.#options;
+    return this.#condition.until(() => this.#unacknowledged.size < maxUnacknowledged, signal);
+  }
+
+  whenEmpty(signal?: AbortSignal): Promise<void> {
+    return this.#condition.until(() => this.#unacknowledged.size === 0, signal);
+  }
+
+  /** What has not been delivered by now will not be: its leases lapse, or are given back. */
+  giveUp(): void {
+    this.#givingUp.abort();
+  }
+
+  async #settle(report: Report): Promise<void> {
+    try {
+      this.#note(report, await this.#batcher.add(report));
+    } catch (refusal) {
+      this.#options.log.error({ task_id: report.taskId, err: refusal }, 'the result was refused');
+      await this.#sendRefusal(report, refusal);
+    }
+  }
+
+  /** The task must not wait for its timeout because its result can't be sent: it fails, and says why. */
+  async #sendRefusal({ taskId, lease }: Report, refusal: unknown): Promise<void> {
+    const tooLarge = refusal instanceof SluiceError && refusal.code === 'payload_too_large';
+    const report: Report = {
+      taskId,
+      lease,
+      status: 'failed',
+      error: {
+        code: tooLarge ? attemptErrorCodes.resultTooLarge : 'RESULT_REFUSED',
+        message: refusal instanceof Error ? refusal.message : String(refusal),
+        retriable: false,
+      },
+    };
+    try {
+      this.#note(report, await this.#batcher.add(report));
+    } catch (error) {
+      this.#options.log.error({ task_id: taskId, err: error }, 'nor can its refusal be reported');
+    }
+  }
+
+  #note({ taskId }: Report, answer: ReportAnswer | null): void {
+    const { log } = this.#options;
+    if (answer === null) log.warn({ task_id: taskId }, 'stopped before its result was delivered');
+    else if (!answer.accepted)
+      log.warn({ task_id: taskId }, 'its lease was lost before its result');
+  }
+
+  /** A refusal is thrown: the batcher then finds the one report that it is about. */
+  async #deliver(reports: readonly Report[]): Promise<readonly (ReportAnswer | null)[]> {
+    const { send, log } = this.#options;
+    const { signal } = this.#givingUp;
+    for (let failures = 0; !signal.aborted; failures += 1) {
+      try {
+        return await send(reports);
+      } catch (error) {
+        if (!isAway(error)) throw error;
+        log.warn({ err: error, results: reports.length }, 'results wait for the server');
+        await pause(retryDelayMs(error, failures), signal);
+      }
+    }
+    return reports.map(() => null);
+  }
+}

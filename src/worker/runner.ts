@@ -1,0 +1,107 @@
+import { SluiceError } from '../domain/errors.js';
+import type { ClaimedTask, Held, Report } from '../protocol/api.js';
+import type { Logger } from '../runtime/log.js';
+import { TaskAbortedError } from './errors.js';
+import { execute, type Outcome } from './execution.js';
+import type { TaskHandler } from './handler.js';
+import type { InFlight } from './in-flight.js';
+import { ProgressLine, type ProgressNote } from './progress.js';
+import type { Reports } from './reports.js';
+import type { Session } from './session.js';
+import type { Slots } from './slots.js';
+import { TaskContext } from './task-context.js';
+
+export interface RunnerOptions {
+  readonly handlers: ReadonlyMap<string, TaskHandler>;
+  readonly session: Session;
+  readonly slots: Slots;
+  readonly inFlight: InFlight;
+  readonly reports: Reports;
+  readonly log: Logger;
+}
+
+type Abort = (reason: TaskAbortedError) => void;
+
+/** Gives each claimed task a slot, its handler, and a way to be told to stop. */
+export class Runner {
+  readonly #options: RunnerOptions;
+
+  constructor(options: RunnerOptions) {
+    this.#options = options;
+  }
+
+  begin(task: ClaimedTask): void {
+    const { slots, inFlight } = this.#options;
+    const aborting = new AbortController();
+    const abort: Abort = (reason) => aborting.abort(reason);
+    slots.take();
+    inFlight.add({ task, abort });
+    void this.#run(task, aborting.signal, abort);
+  }
+
+  async #run(task: ClaimedTask, signal: AbortSignal, abort: Abort): Promise<void> {
+    const { handlers, slots, log } = this.#options;
+    const handler = handlers.get(task.taskType) ?? missingHandler(task.taskType);
+    const progress = new ProgressLine((note) => this.#sendProgress(task, note, abort));
+    const context = new TaskContext(task, signal, progress, log);
+    const startedAt = performance.now();
+    const outcome = await execute({ task, handler, context, abort });
+    progress.close();
+    this.#settle(task, outcome, (performance.now() - startedAt) / 1000);
+    slots.giveBack();
+  }
+
+  #settle(task: ClaimedTask, outcome: Outcome, seconds: number): void {
+    const { inFlight, reports } = this.#options;
+    const abandoned = outcome.kind === 'abandoned' ? outcome.why : null;
+    // What a drain cut short stays listed until the drain gives it back.
+    if (abandoned === 'drain' || !inFlight.remove(task.lease)) return;
+    if (outcome.kind !== 'abandoned') void reports.send(toReport(task, outcome, seconds));
+    else if (abandoned === 'cancelled') void this.#letGo(task);
+  }
+
+  /** A cancelled member keeps its workflow waiting until its worker has let go of it. */
+  async #letGo({ taskId, lease }: ClaimedTask): Promise<void> {
+    const { session, log } = this.#options;
+    try {
+      await session.call((workerId) => session.api.release(workerId, [{ taskId, lease }]));
+    } catch (error) {
+      log.debug({ task_id: taskId, err: error }, 'not told that a cancelled task has stopped');
+    }
+  }
+
+  async #sendProgress(task: Held, note: ProgressNote, abort: Abort): Promise<void> {
+    const { session, log } = this.#options;
+    const { taskId, lease } = task;
+    try {
+      await session.call((workerId) => session.api.progress(workerId, { taskId, lease }, note));
+    } catch (error) {
+      const isLost = error instanceof SluiceError && error.code === 'lease_lost';
+      if (isLost) abort(new TaskAbortedError('lease_lost'));
+      else log.warn({ task_id: taskId, err: error }, 'its progress was not taken');
+    }
+  }
+}
+
+function toReport(
+  { taskId, lease }: Held,
+  outcome: Exclude<Outcome, { kind: 'abandoned' }>,
+  executionDurationSeconds: number,
+): Report {
+  const shared = { taskId, lease, executionDurationSeconds };
+  return outcome.kind === 'completed'
+    ? { ...shared, status: 'completed', result: outcome.result }
+    : { ...shared, status: 'failed', error: outcome.error };
+}
+
+/** Only a server that does not honour the types this worker registered sends such a task. */
+function missingHandler(type: string): TaskHandler {
+  return {
+    type,
+    run: () => {
+      throw Object.assign(new Error(`This worker has no handler for ${type}`), {
+        code: 'NO_HANDLER',
+      });
+    },
+  };
+}

@@ -1,0 +1,71 @@
+import { SluiceError } from '../domain/errors.js';
+import type { WorkerId } from '../domain/ids.js';
+import type { Registered, Registration, WorkerApi } from '../protocol/api.js';
+import type { Logger } from '../runtime/log.js';
+import { isAway, pause, retryDelayMs } from './backoff.js';
+
+/**
+ * The worker's standing with the server: its id and the terms it was given. A server that does not
+ * know the id (any more) gives a new one, under which the leases still held stay good.
+ */
+export class Session {
+  readonly api: WorkerApi;
+  readonly #registration: Registration;
+  readonly #log: Logger;
+  #registered: Registered | null = null;
+  #registering: Promise<void> | null = null;
+
+  constructor(api: WorkerApi, registration: Registration, log: Logger) {
+    this.api = api;
+    this.#registration = registration;
+    this.#log = log;
+  }
+
+  get terms(): Registered {
+    if (this.#registered === null) throw new Error('The worker has not registered yet');
+    return this.#registered;
+  }
+
+  get isOpen(): boolean {
+    return this.#registered !== null;
+  }
+
+  /** Waits for a server that is away; rejects when one refuses. Gives up when the signal fires. */
+  async open(signal: AbortSignal): Promise<void> {
+    for (let failures = 0; !signal.aborted && this.#registered === null; failures += 1) {
+      try {
+        this.#registered = await this.api.register(this.#registration);
+      } catch (error) {
+        if (!isAway(error)) throw error;
+        this.#log.warn({ err: error }, 'the server is away; trying again');
+        await pause(retryDelayMs(error, failures), signal);
+      }
+    }
+  }
+
+  async call<Answer>(send: (workerId: WorkerId) => Promise<Answer>): Promise<Answer> {
+    const { workerId } = this.terms;
+    try {
+      return await send(workerId);
+    } catch (error) {
+      if (!(error instanceof SluiceError && error.code === 'worker_unknown')) throw error;
+      await this.#registerAgain(workerId);
+      return send(this.terms.workerId);
+    }
+  }
+
+  /** Once, however many calls find out at the same time. */
+  async #registerAgain(unknownId: WorkerId): Promise<void> {
+    if (this.terms.workerId !== unknownId) return;
+    this.#registering ??= this.api
+      .register(this.#registration)
+      .then((registered) => {
+        this.#registered = registered;
+        this.#log.info({ worker_id: registered.workerId, was: unknownId }, 'registered again');
+      })
+      .finally(() => {
+        this.#registering = null;
+      });
+    await this.#registering;
+  }
+}

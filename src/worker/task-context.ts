@@ -1,0 +1,36 @@
+import type { ClaimedTask } from '../protocol/api.js';
+import type { Logger } from '../runtime/log.js';
+import type { HandlerContext, RunningTask } from './handler.js';
+import type { ProgressLine } from './progress.js';
+
+export class TaskContext implements HandlerContext {
+  readonly task: RunningTask;
+  readonly attempt: number;
+  readonly signal: AbortSignal;
+  /** A function of its own, so that handlers can take it out of the context. */
+  readonly progress: (percent: number, message?: string) => void;
+  readonly #workerLog: Logger;
+  #log: Logger | null = null;
+
+  constructor(task: ClaimedTask, signal: AbortSignal, progress: ProgressLine, workerLog: Logger) {
+    const { lease: _lease, ...running } = task;
+    this.task = running;
+    this.attempt = task.attempt;
+    this.signal = signal;
+    this.progress = (percent, message) =>
+      progress.say(message === undefined ? { percent } : { percent, message });
+    this.#workerLog = workerLog;
+  }
+
+  /** Made when first asked for: most handlers log nothing, and a child logger is not free. */
+  get log(): Logger {
+    const { taskId, taskType, attempt, traceId } = this.task;
+    this.#log ??= this.#workerLog.child({
+      task_id: taskId,
+      task_type: taskType,
+      attempt,
+      ...(traceId === null ? {} : { trace_id: traceId }),
+    });
+    return this.#log;
+  }
+}
