@@ -1,0 +1,11 @@
+import { HttpApi } from './http-api.js';
+import { SluiceClient } from './sluice-client.js';
+
+export interface ConnectOptions {
+  readonly apiKey?: string;
+}
+
+/** A server that runs elsewhere: the same calls as embedded, over HTTP. */
+export function connect(url: string, options: ConnectOptions = {}): SluiceClient {
+  return new SluiceClient(new HttpApi(url, options), async () => undefined);
+}

@@ -1,0 +1,43 @@
+import type { StandardSchemaV1 } from '@standard-schema/spec';
+import type { JsonObject } from '../domain/json.js';
+import type { Priority } from '../domain/priority.js';
+import type { Cost } from '../domain/queue-settings.js';
+import type { HandlerContext } from '../worker/handler.js';
+
+/** What a task of this type costs and needs unless its submit says otherwise. */
+export interface TaskDefaults {
+  readonly queue?: string;
+  readonly priority?: Priority;
+  readonly capabilities?: readonly string[];
+  readonly timeoutSeconds?: number;
+  readonly maxRetries?: number;
+  readonly cost?: Cost;
+}
+
+type ParametersSchema = StandardSchemaV1<object, unknown>;
+/** Without a schema: any JSON object, as it was submitted. */
+type AnyParameters = StandardSchemaV1<JsonObject, JsonObject>;
+
+export interface TaskOptions<Schema extends ParametersSchema, Result> extends TaskDefaults {
+  readonly type: string;
+  /** Any Standard Schema: checked at submit, and again before each run. */
+  readonly input?: Schema;
+  run(
+    input: StandardSchemaV1.InferOutput<Schema>,
+    context: HandlerContext,
+  ): Result | Promise<Result>;
+}
+
+/** `Input` is what a submit takes, before the schema's defaults and transforms. */
+export interface TaskDefinition<Input extends object, Result> extends TaskDefaults {
+  readonly type: string;
+  readonly input?: StandardSchemaV1<Input, unknown>;
+  run(input: unknown, context: HandlerContext): Result | Promise<Result>;
+}
+
+/** A task type: its name, its input, its handler, and the defaults of its submits. */
+export function defineTask<Result, Schema extends ParametersSchema = AnyParameters>(
+  options: TaskOptions<Schema, Result>,
+): TaskDefinition<StandardSchemaV1.InferInput<Schema>, Result> {
+  return options;
+}

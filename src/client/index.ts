@@ -1,0 +1,21 @@
+export { SluiceError, type ErrorCode, type FieldError } from '../domain/errors.js';
+export type { TaskId, WorkerId } from '../domain/ids.js';
+export type { JsonObject, JsonValue } from '../domain/json.js';
+export type { Priority } from '../domain/priority.js';
+export type { TaskState } from '../domain/task-state.js';
+export type * from '../protocol/api.js';
+export { connect, type ConnectOptions } from './connect.js';
+export {
+  defineTask,
+  type TaskDefaults,
+  type TaskDefinition,
+  type TaskOptions,
+} from './define-task.js';
+export type { SubmitOptions } from './draft.js';
+export type { QueueControl, SluiceClient, Submission, SubmittedTask } from './sluice-client.js';
+export {
+  ResultTimeoutError,
+  TaskFailedError,
+  TaskHandle,
+  type ResultOptions,
+} from './task-handle.js';

@@ -1,0 +1,135 @@
+import { SluiceError } from '../domain/errors.js';
+import type { TaskId } from '../domain/ids.js';
+import type {
+  QueueChange,
+  QueueView,
+  SluiceApi,
+  SubmitOutcome,
+  TaskDraft,
+} from '../protocol/api.js';
+import { bounds } from '../protocol/bounds.js';
+import type { TaskHandler } from '../worker/handler.js';
+import { Worker, type WorkerOptions } from '../worker/worker.js';
+import type { TaskDefinition } from './define-task.js';
+import { draftOf, type SubmitOptions } from './draft.js';
+import { TaskHandle } from './task-handle.js';
+
+export interface Submission<Input> {
+  readonly input: Input;
+  readonly options?: SubmitOptions;
+}
+
+export type SubmittedTask<Result> =
+  | { readonly kind: 'accepted'; readonly handle: TaskHandle<Result> }
+  | { readonly kind: 'refused'; readonly error: SluiceError };
+
+export interface QueueControl {
+  pause(until?: Date): Promise<QueueView>;
+  resume(): Promise<QueueView>;
+  /** Replaces the whole configuration; what is absent gets its default. */
+  set(change: QueueChange): Promise<QueueView>;
+  get(): Promise<QueueView>;
+}
+
+/** Everything a program does with Sluice; the same whether it is embedded or far away. */
+export class SluiceClient implements AsyncDisposable {
+  /** Every call there is, untyped by task definitions. */
+  readonly api: SluiceApi;
+  readonly #closeApi: () => Promise<void>;
+  readonly #workers = new Set<Worker>();
+  #closing: Promise<void> | null = null;
+
+  constructor(api: SluiceApi, closeApi: () => Promise<void>) {
+    this.api = api;
+    this.#closeApi = closeApi;
+  }
+
+  async submit<Input extends object, Result>(
+    definition: TaskDefinition<Input, Result>,
+    input: Input,
+    options: SubmitOptions = {},
+  ): Promise<TaskHandle<Result>> {
+    const { taskId } = await this.api.submit(await draftOf(definition, input, options));
+    return new TaskHandle(taskId, this.api);
+  }
+
+  /** Answers in order; one that is refused does not sink the rest. Any number of them. */
+  async submitMany<Input extends object, Result>(
+    definition: TaskDefinition<Input, Result>,
+    submissions: readonly Submission<Input>[],
+  ): Promise<SubmittedTask<Result>[]> {
+    const submitted: SubmittedTask<Result>[] = [];
+    for (let from = 0; from < submissions.length; from += bounds.batchSize) {
+      const batch = submissions.slice(from, from + bounds.batchSize);
+      submitted.push(...(await this.#submitBatch(definition, batch)));
+    }
+    return submitted;
+  }
+
+  /** A handle for a task submitted elsewhere. */
+  task<Result = unknown>(id: string): TaskHandle<Result> {
+    return new TaskHandle(id as TaskId, this.api);
+  }
+
+  queue(name: string): QueueControl {
+    return {
+      pause: (until) => this.api.pauseQueue(name, until),
+      resume: () => this.api.resumeQueue(name),
+      set: (change) => this.api.putQueue(name, change),
+      get: () => this.api.getQueue(name),
+    };
+  }
+
+  /** Takes tasks once it is started. Stopped by `close` at the latest. */
+  worker(handlers: readonly TaskHandler[], options: WorkerOptions = {}): Worker {
+    const worker = new Worker(this.api, handlers, options);
+    this.#workers.add(worker);
+    void worker.stopped.then(() => this.#workers.delete(worker));
+    return worker;
+  }
+
+  /** Lets the workers made here finish, then lets go of everything. May be called twice. */
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  async #close(): Promise<void> {
+    await Promise.all([...this.#workers].map((worker) => worker.stop()));
+    await this.#closeApi();
+  }
+
+  async #submitBatch<Input extends object, Result>(
+    definition: TaskDefinition<Input, Result>,
+    batch: readonly Submission<Input>[],
+  ): Promise<SubmittedTask<Result>[]> {
+    const drafts = await Promise.all(
+      batch.map(({ input, options = {} }) =>
+        draftOf(definition, input, options).catch(refusalOrThrow),
+      ),
+    );
+    const valid = drafts.filter((draft): draft is TaskDraft => !(draft instanceof SluiceError));
+    const outcomes = (valid.length === 0 ? [] : await this.api.submitMany(valid)).values();
+    return drafts.map((draft) =>
+      draft instanceof SluiceError
+        ? { kind: 'refused', error: draft }
+        : this.#submitted<Result>(outcomes.next().value),
+    );
+  }
+
+  #submitted<Result>(outcome: SubmitOutcome | undefined): SubmittedTask<Result> {
+    if (outcome === undefined) throw new Error('Fewer answers than submitted tasks');
+    return outcome.kind === 'accepted'
+      ? { kind: 'accepted', handle: new TaskHandle<Result>(outcome.receipt.taskId, this.api) }
+      : { kind: 'refused', error: new SluiceError(outcome.code, outcome.detail) };
+  }
+}
+
+function refusalOrThrow(error: unknown): SluiceError {
+  if (error instanceof SluiceError) return error;
+  throw error;
+}

@@ -1,0 +1,40 @@
+import type { OpenEngineOptions } from '../engine/open-engine.js';
+import type { Logger } from '../runtime/log.js';
+import { SluiceClient } from './sluice-client.js';
+
+export interface OpenOptions {
+  /** Where the embedded database lives; `:memory:` keeps nothing. Default `.sluice`. */
+  readonly dataDir?: string;
+  /** A Postgres server instead of the embedded one. */
+  readonly databaseUrl?: string;
+  /** `submit`: submits, reads and cancels, any number of processes at once; another one serves. */
+  readonly role?: 'serve' | 'submit';
+  readonly log?: Logger;
+}
+
+export type Sluice = SluiceClient;
+
+export const Sluice = {
+  /** Embedded: the engine runs in this process, on an embedded Postgres or on a server. */
+  async open(options: OpenOptions = {}): Promise<Sluice> {
+    const database = databaseOf(options);
+    const { role, log } = options;
+    // Loaded when it is needed: who only connects pays for neither database nor engine.
+    const { openEngine } = await import('../engine/open-engine.js');
+    const engine = await openEngine({
+      database,
+      ...(role === undefined ? {} : { role }),
+      ...(log === undefined ? {} : { log }),
+    });
+    return new SluiceClient(engine, () => engine.close());
+  },
+};
+
+function databaseOf({ dataDir, databaseUrl }: OpenOptions): OpenEngineOptions['database'] {
+  if (databaseUrl !== undefined) {
+    if (dataDir === undefined) return { kind: 'postgres', url: databaseUrl };
+    throw new TypeError('dataDir and databaseUrl exclude each other: name one of them');
+  }
+  if (dataDir === ':memory:') return { kind: 'pglite' };
+  return { kind: 'pglite', dataDir: dataDir ?? '.sluice' };
+}

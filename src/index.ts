@@ -1,0 +1,3 @@
+export * from './client/index.js';
+export { Sluice, type OpenOptions } from './client/sluice.js';
+export * from './worker/index.js';
