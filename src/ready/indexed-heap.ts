@@ -1,0 +1,104 @@
+/** What a heap needs to know of its items: where it put them. An item is in one heap at most. */
+export interface Placed {
+  /** Written by the heap alone; -1 while in none. */
+  place: number;
+}
+
+/** A binary heap whose items know their place, so that any of them can be moved or removed. */
+export class IndexedHeap<T extends Placed> {
+  readonly #items: T[] = [];
+  readonly #isBefore: (a: T, b: T) => boolean;
+
+  constructor(isBefore: (a: T, b: T) => boolean) {
+    this.#isBefore = isBefore;
+  }
+
+  get size(): number {
+    return this.#items.length;
+  }
+
+  peek(): T | undefined {
+    return this.#items[0];
+  }
+
+  push(item: T): void {
+    this.#items.push(item);
+    this.#siftUp(item, this.#items.length - 1);
+  }
+
+  pop(): T | undefined {
+    const first = this.#items[0];
+    if (first !== undefined) this.remove(first);
+    return first;
+  }
+
+  /** To be told when what an item is ordered by has changed. */
+  update(item: T): void {
+    this.#settle(item, item.place);
+  }
+
+  remove(item: T): void {
+    const last = this.#items.pop();
+    if (last !== undefined && last !== item) this.#settle(last, item.place);
+    item.place = -1;
+  }
+
+  /**
+   * How many items satisfy a condition, counted up to a limit. The condition must hold for all
+   * that come before one it holds for: then only those, and their children, are looked at.
+   */
+  countFirst(isAmongThem: (item: T) => boolean, limit: number): number {
+    const places = [0];
+    let count = 0;
+    while (count < limit) {
+      const place = places.pop();
+      if (place === undefined) break;
+      const item = this.#items[place];
+      if (item === undefined || !isAmongThem(item)) continue;
+      count += 1;
+      places.push(2 * place + 1, 2 * place + 2);
+    }
+    return count;
+  }
+
+  #settle(item: T, place: number): void {
+    this.#siftUp(item, place);
+    if (item.place === place) this.#siftDown(item, place);
+  }
+
+  #siftUp(item: T, from: number): void {
+    const items = this.#items;
+    let place = from;
+    while (place > 0) {
+      const parentPlace = (place - 1) >> 1;
+      const parent = items[parentPlace];
+      if (parent === undefined || !this.#isBefore(item, parent)) break;
+      items[place] = parent;
+      parent.place = place;
+      place = parentPlace;
+    }
+    items[place] = item;
+    item.place = place;
+  }
+
+  #siftDown(item: T, from: number): void {
+    const items = this.#items;
+    let place = from;
+    while (true) {
+      let childPlace = 2 * place + 1;
+      let child = items[childPlace];
+      if (child === undefined) break;
+      const right = items[childPlace + 1];
+      if (right !== undefined && this.#isBefore(right, child)) {
+        child = right;
+        childPlace += 1;
+      }
+      if (!this.#isBefore(child, item)) break;
+      items[place] = child;
+      child.place = place;
+      place = childPlace;
+    }
+    items[place] = item;
+    item.place = place;
+  }
+}

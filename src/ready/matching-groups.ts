@@ -1,0 +1,56 @@
+import type { TakeRequest } from './ready-queue.js';
+
+/** Fleets ask with a handful of filters; one that names its types at random must not fill memory. */
+const maxRemembered = 1_000;
+
+interface Group {
+  readonly taskType: string;
+  readonly capabilities: readonly string[];
+}
+
+type Filter = Pick<TakeRequest, 'taskTypes' | 'capabilities'>;
+
+/** Which routing groups a worker can do, remembered for each filter that workers ask with. */
+export class MatchingGroups<G extends Group> {
+  readonly #groups: Iterable<G>;
+  readonly #remembered = new Map<string, readonly G[]>();
+
+  constructor(groups: Iterable<G>) {
+    this.#groups = groups;
+  }
+
+  of(filter: Filter): readonly G[] {
+    const key = filterKey(filter);
+    let matching = this.#remembered.get(key);
+    if (matching === undefined) {
+      matching = this.#find(filter);
+      if (this.#remembered.size >= maxRemembered) this.#remembered.clear();
+      this.#remembered.set(key, matching);
+    }
+    return matching;
+  }
+
+  /** To be told when a group came or went. */
+  changed(): void {
+    this.#remembered.clear();
+  }
+
+  #find(filter: Filter): G[] {
+    const taskTypes = filter.taskTypes === null ? null : new Set(filter.taskTypes);
+    const capabilities = new Set(filter.capabilities);
+    const matching: G[] = [];
+    for (const group of this.#groups) {
+      const handled = taskTypes === null || taskTypes.has(group.taskType);
+      if (handled && group.capabilities.every((name) => capabilities.has(name))) {
+        matching.push(group);
+      }
+    }
+    return matching;
+  }
+}
+
+/** Names can't hold the separators: see `laneKey`. */
+function filterKey({ taskTypes, capabilities }: Filter): string {
+  const types = taskTypes === null ? 'all' : `${taskTypes.length}\n${taskTypes.join('\n')}`;
+  return `${types}\n\n${capabilities.join('\t')}`;
+}

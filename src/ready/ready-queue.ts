@@ -1,0 +1,120 @@
+import type { TaskId } from '../domain/ids.js';
+import type { Lane } from '../domain/lane.js';
+import type { Priority } from '../domain/priority.js';
+import type { Cost, QueueSettings } from '../domain/queue-settings.js';
+
+/**
+ * Decides what may run next. Volatile, bounded, rebuildable: an entry may be missing, stale or
+ * duplicated, and only latency changes, since every claim is a compare-and-set in Postgres.
+ * One contract suite (`ready-queue.contract.ts`) holds for every implementation.
+ */
+export interface ReadyQueue {
+  /** Empties it, restores settings and what runs, and opens it for takes; offers follow. */
+  restore(state: ReadyState): Promise<void>;
+  /** Answers in order. Lists go in whole: one call is one round trip. */
+  offer(offers: readonly Offer[]): Promise<OfferAnswer>;
+  /** Atomic: routing, priority with ageing, turns, limits and pauses in one step. */
+  take(request: TakeRequest): Promise<TakeAnswer>;
+  /** Postgres granted these: from now on they run, until `finish`. */
+  confirm(taskIds: readonly TaskId[]): Promise<void>;
+  /** Postgres refused these: the slot comes back, and tokens where that breaks no bound. */
+  refund(taskIds: readonly TaskId[]): Promise<void>;
+  /** No longer running, whatever the outcome: frees the slot, settles the real usage. */
+  finish(finished: readonly Finished[]): Promise<void>;
+  /** Not to be taken any more: cancelled, expired or changed. */
+  remove(taskIds: readonly TaskId[]): Promise<void>;
+  /** Counts for the very next take. An older version than the one held is ignored. */
+  configure(queues: readonly ConfiguredQueue[]): Promise<void>;
+  /** Free places, in the order asked. */
+  room(windows: readonly Window[]): Promise<readonly number[]>;
+  /** Which of these it does not hold, waiting, taken or running. */
+  missing(taskIds: readonly TaskId[]): Promise<readonly TaskId[]>;
+  live(queue: string): Promise<LiveQueue>;
+  /** How many of its queue would be taken before it, counted up to `limit`; null: not held. */
+  position(taskId: TaskId, limit: number): Promise<number | null>;
+  /** Called when something may have become takeable. Answers with how to stop listening. */
+  onWake(listener: (wake: Wake) => void): () => void;
+  close(): Promise<void>;
+}
+
+export interface Offer {
+  readonly taskId: TaskId;
+  readonly lane: Lane;
+  readonly priority: Priority;
+  /** An age, not a timestamp: the clocks of Postgres and of this queue need not agree. */
+  readonly ageMs: number;
+  /** Insert order, among those of the same age. */
+  readonly seq: number;
+  readonly cost: Cost;
+}
+
+/** `held`: it was there already. `full`: the window has no room; it stays in the backlog. */
+export type OfferOutcome = 'accepted' | 'held' | 'full';
+
+export type OfferAnswer =
+  | { readonly kind: 'offered'; readonly outcomes: readonly OfferOutcome[] }
+  | { readonly kind: 'rebuild' };
+
+export interface TakeRequest {
+  /** Null: every type. */
+  readonly taskTypes: readonly string[] | null;
+  readonly capabilities: readonly string[];
+  /** Null: every queue. */
+  readonly queues: readonly string[] | null;
+  readonly count: number;
+}
+
+export interface Taken {
+  readonly taskId: TaskId;
+  readonly lane: Lane;
+  readonly priority: Priority;
+  /** As it was when taken. */
+  readonly effectivePriority: Priority;
+}
+
+export type TakeAnswer =
+  /** At least one; `more` says that another take now could succeed. */
+  | { readonly kind: 'taken'; readonly entries: readonly Taken[]; readonly more: boolean }
+  /** Exactly how long until something held could be taken; null: not before a wake-up. */
+  | { readonly kind: 'wait'; readonly waitMs: number | null }
+  /** Its contents are gone: nothing is taken until `restore`. */
+  | { readonly kind: 'rebuild' };
+
+export interface Finished {
+  readonly taskId: TaskId;
+  readonly queue: string;
+  readonly reserved: Cost;
+  readonly usage: Cost | null;
+}
+
+/** The places of one lane and submitted priority. */
+export interface Window {
+  readonly lane: Lane;
+  readonly priority: Priority;
+}
+
+export interface ConfiguredQueue {
+  readonly name: string;
+  readonly version: number;
+  readonly settings: QueueSettings;
+}
+
+export interface ReadyState {
+  readonly queues: readonly ConfiguredQueue[];
+  readonly running: readonly { readonly taskId: TaskId; readonly queue: string }[];
+}
+
+export interface LiveQueue {
+  readonly depth: Readonly<Record<Priority, number>>;
+  readonly effectiveDepth: Readonly<Record<Priority, number>>;
+  readonly running: number;
+  readonly oldestAgeMs: number | null;
+  readonly tokens: Readonly<Record<string, number>>;
+  readonly nextTokenInMs: number | null;
+}
+
+/** `lane` null: anything may have changed, for example a queue's settings. */
+export interface Wake {
+  readonly lane: Lane | null;
+  readonly count: number;
+}
