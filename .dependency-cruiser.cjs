@@ -12,8 +12,8 @@ const layers = {
   ready: ['domain', 'protocol', 'runtime'],
   engine: ['domain', 'protocol', 'runtime', 'store', 'ready'],
   server: ['domain', 'protocol', 'runtime', 'store', 'ready', 'engine'],
-  client: ['domain', 'protocol', 'runtime', 'store', 'ready', 'engine'],
-  worker: ['domain', 'protocol', 'runtime', 'client'],
+  worker: ['domain', 'protocol', 'runtime'],
+  client: ['domain', 'protocol', 'runtime', 'store', 'ready', 'engine', 'worker'],
 };
 
 module.exports = {
