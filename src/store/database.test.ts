@@ -11,6 +11,7 @@ describeOnEveryDatabase('a database', (db) => {
     const texts = ['plain', 'a"b', 'c,d', 'e\\f', '', 'null', '{}'];
     const json =
       '{"nul":"\\u0000","lone":"\\ud800","keys":{"b":1,"a":2},"big":12345678901234567890}';
+    const document: unknown = JSON.parse(json);
     const [row] = await db().query(
       `select $1::text[] as texts, $2::uuid[] as ids, $3::timestamptz[] as instants,
          $4::text[]::json[] as documents, $5::bigint as seq, $6::float8[] as numbers,
@@ -32,11 +33,11 @@ describeOnEveryDatabase('a database', (db) => {
       texts,
       ids: ['019b5a00-0000-7000-8000-000000000000'],
       instants: [instant, null],
-      documents: [JSON.parse(json), null, 'x'],
+      documents: [document, null, 'x'],
       seq: 9_007_199_254_740_991,
       numbers: [1.5, null],
       flags: [true, null],
-      document: JSON.parse(json),
+      document,
       missing: null,
       at: instant,
     });

@@ -44,12 +44,10 @@ export async function openPgDatabase(options: PgDatabaseOptions): Promise<Databa
     // A new connection finds the new primary after a failover, and measures the clock again.
     maxLifetimeSeconds: 600,
     types: { getTypeParser },
-    onConnect: async (client) => {
+    verify: (client, done) => {
       // Without a listener, a connection that breaks in the middle of a transaction ends the process.
       client.on('error', (error: Error) => options.onError?.(error));
-      const sentAtMs = clock.localMs();
-      const { rows } = await client.query<{ now_ms: number }>(setUp);
-      clock.measured(rows[0]?.now_ms ?? NaN, sentAtMs);
+      prepareConnection(client, clock).then(() => done(), done);
     },
   });
   // Told by the connection's own listener already; without one here it would be thrown.
@@ -82,6 +80,12 @@ export async function openPgDatabase(options: PgDatabaseOptions): Promise<Databa
     throw error;
   }
   return database;
+}
+
+async function prepareConnection(client: pg.PoolClient, clock: DatabaseClock): Promise<void> {
+  const sentAtMs = clock.localMs();
+  const { rows } = await client.query<{ now_ms: number }>(setUp);
+  clock.measured(rows[0]?.now_ms ?? NaN, sentAtMs);
 }
 
 type Run = <Row>(
@@ -181,10 +185,8 @@ function codeOf(error: unknown): string {
   return typeof code === 'string' ? code : '';
 }
 
-const int8Oid = 20;
-
 /** As PGlite parses: a bigint is a number. Ours are sequences and versions, far below 2^53. */
-function getTypeParser(oid: number, format?: 'text' | 'binary'): (text: string) => unknown {
-  if (oid === int8Oid) return Number;
-  return pg.types.getTypeParser(oid, format) as (text: string) => unknown;
-}
+const getTypeParser: typeof pg.types.getTypeParser = (oid, format) =>
+  oid === pg.types.builtins.INT8
+    ? Number
+    : (pg.types.getTypeParser(oid, format) as (text: string) => unknown);

@@ -92,6 +92,11 @@ create index tasks_expiring on sluice.tasks (expires_at)
 
 create index tasks_workflow on sluice.tasks (workflow_id, seq) where workflow_id is not null;
 
+-- Of a workflow one member at a time is past its turn: in line, or with a worker.
+create unique index tasks_workflow_one_out on sluice.tasks (workflow_id)
+  where workflow_id is not null
+    and (status in ('queued', 'assigned', 'executing') or waits_for in ('room', 'time'));
+
 create index tasks_ended on sluice.tasks (id) where status in ('dead_letter', 'failed');
 
 -- Written once at submit, never moved; json, not jsonb: a prompt may hold what jsonb refuses

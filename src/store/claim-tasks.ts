@@ -1,0 +1,116 @@
+import type { Lease, TaskId, WorkerId } from '../domain/ids.js';
+import type { JsonObject } from '../domain/json.js';
+import { priorityOf, type Priority } from '../domain/priority.js';
+import type { Cost } from '../domain/queue-settings.js';
+import { column } from './columns.js';
+import type { Instant, Queryable } from './database.js';
+import { costOf } from './task-row.js';
+
+export interface Claim {
+  readonly taskId: TaskId;
+  readonly workerId: WorkerId;
+  /** Straight into executing; else assigned, until the worker says start. */
+  readonly start: boolean;
+}
+
+export interface ClaimedRow {
+  readonly taskId: TaskId;
+  readonly taskType: string;
+  readonly queue: string;
+  readonly parameters: JsonObject;
+  readonly timeoutSeconds: number;
+  readonly attempt: number;
+  readonly lease: Lease;
+  readonly priority: Priority;
+  readonly retryCount: number;
+  readonly workflowId: string | null;
+  readonly traceId: string | null;
+  readonly workerId: WorkerId;
+  readonly lapsesAt: Date;
+  /** Since it was eligible. */
+  readonly waitedMs: number;
+  readonly cost: Cost;
+}
+
+/**
+ * Compare-and-set by primary key. Locked rows are skipped, not waited for: whoever holds one is
+ * about to change it. The parameters come from the one partition that its id names.
+ */
+export const claimTasksSql = `
+with claim as (
+  select task.id, wanted.worker_id, wanted.start
+  from unnest($1::uuid[], $2::uuid[], $3::boolean[]) as wanted (id, worker_id, start)
+  join sluice.tasks task on task.id = wanted.id and task.status = 'queued'
+  for no key update of task skip locked
+)
+update sluice.tasks task
+set
+  status = case when claim.start then 'executing' else 'assigned' end,
+  lease = gen_random_uuid(),
+  worker_id = claim.worker_id,
+  attempt = task.attempt + 1,
+  assigned_at = clock.now,
+  started_at = case when claim.start then clock.now end,
+  lapses_at = clock.now + case
+    when claim.start then task.timeout_seconds * interval '1 second'
+    else $4::float8 * interval '1 millisecond'
+  end
+from claim, (select coalesce($5::timestamptz, now()) as now) as clock
+where task.id = claim.id
+returning
+  task.id, task.task_type, task.queue, task.timeout_seconds, task.attempt, task.lease,
+  task.priority, task.retry_count, task.workflow_id, task.trace_id, task.worker_id, task.cost,
+  date_part('epoch', task.lapses_at) * 1000 as lapses_ms,
+  date_part('epoch', clock.now - task.eligible_at) * 1000 as waited_ms,
+  (select parameters from sluice.task_inputs where task_id = task.id) as parameters`;
+
+interface Row {
+  readonly id: TaskId;
+  readonly task_type: string;
+  readonly queue: string;
+  readonly timeout_seconds: number;
+  readonly attempt: number;
+  readonly lease: Lease;
+  readonly priority: number;
+  readonly retry_count: number;
+  readonly workflow_id: string | null;
+  readonly trace_id: string | null;
+  readonly worker_id: WorkerId;
+  readonly cost: Cost | null;
+  readonly lapses_ms: number;
+  readonly waited_ms: number;
+  readonly parameters: JsonObject;
+}
+
+/** Those that don't come back were refused: no longer queued, or in somebody's hands. */
+export async function claimTasks(
+  db: Queryable,
+  claims: readonly Claim[],
+  unstartedMs: number,
+  now: Instant,
+): Promise<ClaimedRow[]> {
+  const rows = await db.query<Row>(claimTasksSql, [
+    column(claims, (claim) => claim.taskId),
+    column(claims, (claim) => claim.workerId),
+    column(claims, (claim) => claim.start),
+    unstartedMs,
+    now,
+  ]);
+  return rows.map((row) => ({
+    taskId: row.id,
+    taskType: row.task_type,
+    queue: row.queue,
+    parameters: row.parameters,
+    timeoutSeconds: row.timeout_seconds,
+    attempt: row.attempt,
+    lease: row.lease,
+    priority: priorityOf(row.priority),
+    retryCount: row.retry_count,
+    workflowId: row.workflow_id,
+    traceId: row.trace_id,
+    workerId: row.worker_id,
+    lapsesAt: new Date(row.lapses_ms),
+    waitedMs: row.waited_ms,
+    cost: costOf(row.cost),
+  }));
+}

@@ -1,0 +1,172 @@
+import type { AttemptError, AttemptOutcome } from '../domain/attempt-error.js';
+import type { Lease, TaskId, WorkerId } from '../domain/ids.js';
+import { priorityOf } from '../domain/priority.js';
+import type { Cost } from '../domain/queue-settings.js';
+import type { Held } from '../protocol/api.js';
+import { column, heldColumns, sparseColumn } from './columns.js';
+import type { Database, Instant, Queryable } from './database.js';
+import { finishMembers, leftOver, type FinishedRow } from './finish-members.js';
+import {
+  attemptErrorToJson,
+  costOf,
+  windowOf,
+  type BacklogWindow,
+  type PastAttemptJson,
+  type WindowRow,
+} from './task-row.js';
+
+export interface AttemptEnd extends Held {
+  readonly outcome: AttemptOutcome;
+  readonly error: AttemptError | null;
+  readonly next:
+    | {
+        readonly kind: 'pending';
+        readonly delayMs: number;
+        readonly costsRetry: boolean;
+        readonly countsAs: 'deferral' | 'return' | null;
+        readonly timeoutSeconds: number;
+      }
+    | { readonly kind: 'dead_letter'; readonly reason: string };
+}
+
+export interface EndedRow extends FinishedRow {
+  readonly lease: Lease;
+  readonly to: 'pending' | 'dead_letter';
+  readonly window: BacklogWindow;
+  /** It waits for its time, not for room. */
+  readonly delayed: boolean;
+}
+
+const pastAttemptsKept = 200;
+
+/**
+ * Back to pending, or to the dead letters. Left out unless asked for ($13): a dead letter that lets
+ * its workflow go on, which needs the workflow's lock. The entry in past_attempts is built from the
+ * row and the report; the error goes in as it came, since json must not look into it.
+ */
+export const endAttemptsSql = `
+update sluice.tasks task
+set
+  status = ending.became,
+  waits_for = case
+    when ending.became <> 'pending' then null
+    when ending.delay_ms > 0 then 'time'
+    else 'room'
+  end,
+  run_at = case
+    when ending.delay_ms > 0 then clock.now + ending.delay_ms * interval '1 millisecond'
+    else task.run_at
+  end,
+  queued_at = null,
+  assigned_at = null,
+  started_at = null,
+  lapses_at = null,
+  lease = null,
+  worker_id = null,
+  ended_at = case when ending.became = 'dead_letter' then clock.now end,
+  error = case when ending.became = 'dead_letter' then ending.error::json end,
+  progress_percent = case when ending.became = 'dead_letter' then task.progress_percent end,
+  progress_message = case when ending.became = 'dead_letter' then task.progress_message end,
+  timeout_seconds = coalesce(ending.timeout_seconds, task.timeout_seconds),
+  retry_count = task.retry_count + coalesce(ending.retries, 0),
+  deferrals = task.deferrals + coalesce(ending.deferrals, 0),
+  returns = task.returns + coalesce(ending.returns, 0),
+  past_attempts = (
+    task.past_attempts || json_build_object(
+      'attempt', task.attempt,
+      'worker_id', task.worker_id,
+      'lease', task.lease,
+      'queued_at', task.queued_at,
+      'assigned_at', task.assigned_at,
+      'started_at', task.started_at,
+      'ended_at', clock.now,
+      'outcome', ending.outcome,
+      'error', ending.error::json,
+      'became', ending.became,
+      'reason', ending.reason
+    )
+  )[greatest(1, cardinality(task.past_attempts) + 2 - ${pastAttemptsKept}):]
+from
+  unnest(
+    $1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::text[], $6::text[], $7::float8[],
+    $8::integer[], $9::smallint[], $10::smallint[], $11::smallint[]
+  ) as ending (
+    id, lease, outcome, error, became, reason, delay_ms,
+    timeout_seconds, retries, deferrals, returns
+  ),
+  (select coalesce($12::timestamptz, now()) as now) as clock
+where task.id = ending.id and task.lease = ending.lease
+  and ($13 or task.workflow_id is null or task.halts_workflow or ending.became = 'pending')
+returning
+  task.id, task.queue, task.task_type, task.capabilities, task.priority, task.cost,
+  task.workflow_id, task.attempt, task.waits_for,
+  -- What the row no longer says: who held it, and since when.
+  task.past_attempts[cardinality(task.past_attempts)] as past`;
+
+interface EndedTaskRow extends WindowRow {
+  readonly id: TaskId;
+  readonly cost: Cost | null;
+  readonly workflow_id: string | null;
+  readonly attempt: number;
+  readonly waits_for: 'room' | 'time' | null;
+  readonly past: PastAttemptJson;
+}
+
+/** Those that don't come back have lost their lease. */
+export async function endAttempts(
+  db: Database,
+  ends: readonly AttemptEnd[],
+  now: Instant,
+): Promise<EndedRow[]> {
+  const alone = await end(db, ends, now, false);
+  if (alone.length === ends.length) return alone;
+  return [...alone, ...(await finishMembers(db, leftOver(ends, alone), now, end))];
+}
+
+async function end(
+  db: Queryable,
+  ends: readonly AttemptEnd[],
+  now: Instant,
+  withMembers: boolean,
+): Promise<EndedRow[]> {
+  const rows = await db.query<EndedTaskRow>(endAttemptsSql, [
+    ...heldColumns(ends),
+    column(ends, ({ outcome }) => outcome),
+    sparseColumn(ends, ({ error }) => error && JSON.stringify(attemptErrorToJson(error))),
+    column(ends, ({ next }) => next.kind),
+    sparseColumn(ends, ({ next }) => (next.kind === 'dead_letter' ? next.reason : null)),
+    sparseColumn(ends, ({ next }) => (next.kind === 'pending' ? next.delayMs : null)),
+    sparseColumn(ends, ({ next }) => (next.kind === 'pending' ? next.timeoutSeconds : null)),
+    sparseColumn(ends, ({ next }) => (next.kind === 'pending' && next.costsRetry ? 1 : null)),
+    sparseColumn(ends, (item) => countOne(item, 'deferral')),
+    sparseColumn(ends, (item) => countOne(item, 'return')),
+    now,
+    withMembers,
+  ]);
+  return rows.map(endedOf);
+}
+
+function endedOf(row: EndedTaskRow): EndedRow {
+  const { past } = row;
+  return {
+    taskId: row.id,
+    lease: past.lease as Lease,
+    queue: row.queue,
+    taskType: row.task_type,
+    priority: priorityOf(row.priority),
+    cost: costOf(row.cost),
+    workerId: past.worker_id as WorkerId,
+    workflowId: row.workflow_id,
+    attempt: row.attempt,
+    from: past.started_at === null ? 'assigned' : 'executing',
+    runMs: Date.parse(past.ended_at) - Date.parse(past.started_at ?? past.assigned_at),
+    released: null,
+    to: row.waits_for === null ? 'dead_letter' : 'pending',
+    window: windowOf(row),
+    delayed: row.waits_for === 'time',
+  };
+}
+
+function countOne({ next }: AttemptEnd, counted: 'deferral' | 'return'): 1 | null {
+  return next.kind === 'pending' && next.countsAs === counted ? 1 : null;
+}

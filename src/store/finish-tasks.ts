@@ -1,0 +1,110 @@
+import type { TaskId, WorkerId } from '../domain/ids.js';
+import { priorityOf } from '../domain/priority.js';
+import type { Cost } from '../domain/queue-settings.js';
+import type { Held } from '../protocol/api.js';
+import { heldColumns, sparseColumn } from './columns.js';
+import type { Database, Instant, Queryable } from './database.js';
+import { finishMembers, leftOver, type FinishedRow } from './finish-members.js';
+import { costOf } from './task-row.js';
+
+// TEMP
+export type { FinishedRow } from './finish-members.js';
+export { endAttempts, type AttemptEnd, type EndedRow } from './end-attempts.js';
+export { findAttempts, findSettled, type AttemptRow } from './find-attempts.js';
+
+export interface Completion extends Held {
+  readonly resultJson: string | null;
+  readonly usageJson: string | null;
+  readonly executionSeconds: number | null;
+}
+
+/**
+ * From the living to history, fenced by the lease. Members of workflows are left out unless asked
+ * for ($7): they need the lock of their workflow first, and the others must not pay for it.
+ */
+export const completeTasksSql = `
+with done as (
+  delete from sluice.tasks task
+  using unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::real[])
+    as report (id, lease, result, usage, execution_seconds)
+  where task.id = report.id and task.lease = report.lease and (task.workflow_id is null or $7)
+  returning
+    task.*, report.result, report.usage, report.execution_seconds,
+    coalesce($6::timestamptz, now()) as now
+), kept as (
+  insert into sluice.task_history (
+    id, seq, queue, task_type, capabilities, priority, status, created_at, eligible_at, run_at,
+    queued_at, assigned_at, started_at, ended_at, dispatch_deadline_seconds, timeout_seconds,
+    max_retries, retry_count, attempt, deferrals, returns, lease, worker_id, workflow_id,
+    halts_workflow, idempotency_key, cost, user_id, tags, trace_id, progress_percent,
+    progress_message, result, usage, execution_seconds, past_attempts
+  )
+  select
+    id, seq, queue, task_type, capabilities, priority, 'completed', created_at, eligible_at, run_at,
+    queued_at, assigned_at, started_at, now, dispatch_deadline_seconds, timeout_seconds,
+    max_retries, retry_count, attempt, deferrals, returns, lease, worker_id, workflow_id,
+    halts_workflow, idempotency_key, cost, user_id, tags, trace_id, progress_percent,
+    progress_message, result::json, usage::json, execution_seconds, past_attempts
+  from done
+)
+select
+  id, queue, task_type, priority, cost, worker_id, workflow_id, attempt, status,
+  date_part('epoch', now - coalesce(started_at, assigned_at)) * 1000 as run_ms
+from done`;
+
+interface Row {
+  readonly id: TaskId;
+  readonly queue: string;
+  readonly task_type: string;
+  readonly priority: number;
+  readonly cost: Cost | null;
+  readonly worker_id: WorkerId;
+  readonly workflow_id: string | null;
+  readonly attempt: number;
+  readonly status: 'assigned' | 'executing';
+  readonly run_ms: number;
+}
+
+/** Those that don't come back have lost their lease. */
+export async function completeTasks(
+  db: Database,
+  completions: readonly Completion[],
+  now: Instant,
+): Promise<FinishedRow[]> {
+  const alone = await complete(db, completions, now, false);
+  if (alone.length === completions.length) return alone;
+  return [...alone, ...(await finishMembers(db, leftOver(completions, alone), now, complete))];
+}
+
+async function complete(
+  db: Queryable,
+  completions: readonly Completion[],
+  now: Instant,
+  withMembers: boolean,
+): Promise<FinishedRow[]> {
+  const rows = await db.query<Row>(completeTasksSql, [
+    ...heldColumns(completions),
+    sparseColumn(completions, (completion) => completion.resultJson),
+    sparseColumn(completions, (completion) => completion.usageJson),
+    sparseColumn(completions, (completion) => completion.executionSeconds),
+    now,
+    withMembers,
+  ]);
+  return rows.map(finishedOf);
+}
+
+function finishedOf(row: Row): FinishedRow {
+  return {
+    taskId: row.id,
+    queue: row.queue,
+    taskType: row.task_type,
+    priority: priorityOf(row.priority),
+    cost: costOf(row.cost),
+    workerId: row.worker_id,
+    workflowId: row.workflow_id,
+    attempt: row.attempt,
+    from: row.status,
+    runMs: row.run_ms,
+    released: null,
+  };
+}

@@ -1,0 +1,90 @@
+import type { TaskId } from '../domain/ids.js';
+import type { Instant, Queryable } from './database.js';
+import { windowOf, type BacklogWindow, type WindowRow } from './task-row.js';
+
+export interface ReleasedHead {
+  readonly taskId: TaskId;
+  readonly workflowId: string;
+  readonly window: BacklogWindow;
+  readonly waitsFor: 'room' | 'time';
+}
+
+/**
+ * Inserts what is missing and locks what is there, in one pass and in the order of the ids, so that
+ * no two wait for each other. "where false" locks a row without writing it.
+ */
+export const lockWorkflowsSql = `
+insert into sluice.workflows (id)
+select distinct id from unnest($1::text[]) as id order by id
+on conflict (id) do update set id = excluded.id where false`;
+
+/**
+ * To be held while a member is inserted or ends, and followed by `releaseHeads`: a submit that still
+ * sees its predecessor, and a finish that does not yet see the submit, would leave it blocked for ever.
+ */
+export async function lockWorkflows(tx: Queryable, workflowIds: readonly string[]): Promise<void> {
+  await tx.query(lockWorkflowsSql, [workflowIds]);
+}
+
+/**
+ * The first living member of a workflow, if it waits for its turn, need not wait longer. One that
+ * ended badly holds up those behind it unless it was submitted to let them go on.
+ * Index: tasks_workflow, one row per workflow and per member passed over.
+ */
+export const releaseHeadsSql = `
+update sluice.tasks task
+set
+  waits_for = case when task.run_at > clock.now then 'time' else 'room' end,
+  eligible_at = greatest(clock.now, task.run_at),
+  expires_at = greatest(clock.now, task.run_at)
+    + task.dispatch_deadline_seconds * interval '1 second'
+from
+  (select coalesce($2::timestamptz, now()) as now) as clock,
+  (select distinct id from unnest($1::text[]) as id) as workflow,
+  lateral (
+    select id, waits_for
+    from sluice.tasks member
+    where member.workflow_id = workflow.id
+      and (member.status not in ('dead_letter', 'failed') or member.halts_workflow)
+    order by seq
+    limit 1
+  ) as head
+where task.id = head.id and head.waits_for = 'workflow'
+  -- A replayed member may be in front of one that is already out.
+  and not exists (
+    select from sluice.tasks other
+    where other.workflow_id = workflow.id
+      and (
+        other.status in ('queued', 'assigned', 'executing')
+        or other.waits_for in ('room', 'time')
+      )
+  )
+  -- A worker may still be at a member that was cancelled: see hold-workflows.
+  and not exists (
+    select from sluice.workflows held
+    where held.id = workflow.id and held.held_task is not null
+  )
+returning
+  task.id, task.workflow_id, task.waits_for,
+  task.queue, task.task_type, task.capabilities, task.priority`;
+
+interface ReleasedRow extends WindowRow {
+  readonly id: TaskId;
+  readonly workflow_id: string;
+  readonly waits_for: 'room' | 'time';
+}
+
+/** A statement of its own after the lock: an earlier snapshot could miss a member. */
+export async function releaseHeads(
+  tx: Queryable,
+  workflowIds: readonly string[],
+  now: Instant,
+): Promise<ReleasedHead[]> {
+  const rows = await tx.query<ReleasedRow>(releaseHeadsSql, [workflowIds, now]);
+  return rows.map((row) => ({
+    taskId: row.id,
+    workflowId: row.workflow_id,
+    window: windowOf(row),
+    waitsFor: row.waits_for,
+  }));
+}
