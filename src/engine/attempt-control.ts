@@ -2,7 +2,7 @@ import { SluiceError } from '../domain/errors.js';
 import type { TaskId } from '../domain/ids.js';
 import type { Held } from '../protocol/api.js';
 import { Batcher } from '../runtime/batcher.js';
-import { findAttempts } from '../store/finish-tasks.js';
+import { findAttempts } from '../store/find-attempts.js';
 import { letGoOfCancelled } from '../store/hold-workflows.js';
 import { recordProgress, startTasks } from '../store/start-tasks.js';
 import { asRefusal, instant, judgeDatabaseFailure, type EngineContext } from './context.js';

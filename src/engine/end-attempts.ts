@@ -1,9 +1,9 @@
 import type { Held } from '../protocol/api.js';
-import { endAttempts, type AttemptEnd, type EndedRow } from '../store/finish-tasks.js';
+import { endAttempts, type AttemptEnd, type EndedRow } from '../store/end-attempts.js';
 import { instant, tell, type EngineContext } from './context.js';
 import type { Feeder } from './feeder.js';
 
-export type { AttemptEnd, EndedRow } from '../store/finish-tasks.js';
+export type { AttemptEnd, EndedRow } from '../store/end-attempts.js';
 
 /** Ends attempts that did not succeed: one fenced write, then all who need to know are told. */
 export class EndAttempts {
@@ -39,9 +39,8 @@ export class EndAttempts {
     if (end.next.kind === 'pending') {
       if (end.next.delayMs > 0) this.#feeder.noteDue(end.next.delayMs);
       else this.#feeder.noteBacklog(row.window);
-    } else if (row.workflowId !== null) {
-      this.#feeder.noteUnknownBacklog();
     }
+    if (row.released !== null) this.#feeder.noteBacklog(row.released);
     tell(this.#context, {
       taskId,
       queue,

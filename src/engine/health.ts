@@ -1,5 +1,5 @@
 import type { Explanation } from '../protocol/api.js';
-import { walkQueued } from '../store/feed-backlog.js';
+import { walkQueued } from '../store/walk-line.js';
 import { instant, type EngineContext } from './context.js';
 import type { Explain } from './explain.js';
 

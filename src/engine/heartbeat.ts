@@ -1,7 +1,8 @@
 import type { TaskId, WorkerId } from '../domain/ids.js';
 import type { Heartbeat as Beat, HeartbeatAnswer } from '../protocol/api.js';
-import { findAttempts } from '../store/finish-tasks.js';
-import { adoptTasks, beat, buryWorker, findHeldBy } from '../store/workers.js';
+import { findAttempts } from '../store/find-attempts.js';
+import { findHeldBy } from '../store/sweep-attempts.js';
+import { adoptTasks, beat, buryWorker } from '../store/workers.js';
 import { instant, type EngineContext } from './context.js';
 import { released, type EndAttempts } from './end-attempts.js';
 import { unknownWorker, type Fleet, type KnownWorker } from './fleet.js';

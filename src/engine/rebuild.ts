@@ -1,5 +1,5 @@
-import { walkQueued, type QueuedCursor } from '../store/feed-backlog.js';
-import { listRunning } from '../store/workers.js';
+import { listRunning } from '../store/sweep-attempts.js';
+import { walkQueued, type QueuedCursor } from '../store/walk-line.js';
 import { instant, type EngineContext } from './context.js';
 import type { QueueDirectory } from './queue-directory.js';
 

@@ -2,13 +2,9 @@ import { judgeFailure } from '../domain/retry-policy.js';
 import type { AttemptError } from '../domain/attempt-error.js';
 import type { Held, Report as WorkerReport, ReportAnswer } from '../protocol/api.js';
 import { Batcher } from '../runtime/batcher.js';
-import {
-  completeTasks,
-  findAttempts,
-  findSettled,
-  type AttemptRow,
-  type FinishedRow,
-} from '../store/finish-tasks.js';
+import { findAttempts, findSettled, type AttemptRow } from '../store/find-attempts.js';
+import type { FinishedRow } from '../store/finish-members.js';
+import { completeTasks } from '../store/finish-tasks.js';
 import { asRefusal, instant, judgeDatabaseFailure, tell, type EngineContext } from './context.js';
 import type { AttemptEnd, EndAttempts } from './end-attempts.js';
 import type { Feeder } from './feeder.js';
@@ -100,8 +96,8 @@ export class Report {
   }
 
   #noteCompleted(row: FinishedRow): void {
-    const { taskId, queue, taskType, priority, from, attempt, runMs, workflowId } = row;
-    if (workflowId !== null) this.#feeder.noteUnknownBacklog();
+    const { taskId, queue, taskType, priority, from, attempt, runMs } = row;
+    if (row.released !== null) this.#feeder.noteBacklog(row.released);
     tell(this.#context, {
       taskId,
       queue,

@@ -2,17 +2,13 @@ import { attemptErrorCodes, type AttemptError } from '../domain/attempt-error.js
 import type { WorkerId } from '../domain/ids.js';
 import { maxDeferrals, maxReturns } from '../domain/retry-policy.js';
 import { expireTasks } from '../store/expire-tasks.js';
-import { walkQueued, type QueuedCursor } from '../store/feed-backlog.js';
-import type { AttemptRow } from '../store/finish-tasks.js';
+import type { AttemptRow } from '../store/find-attempts.js';
 import { freeHeldWorkflows } from '../store/hold-workflows.js';
 import { ensurePartitions } from '../store/partitions.js';
-import {
-  buryLapsedWorkers,
-  findOrphans,
-  findOverdue,
-  purgeKeys,
-  releaseStuckWorkflows,
-} from '../store/sweep-attempts.js';
+import { purgeKeys } from '../store/purge-keys.js';
+import { releaseStuckWorkflows } from '../store/release-stuck-workflows.js';
+import { buryLapsedWorkers, findOrphans, findOverdue } from '../store/sweep-attempts.js';
+import { walkQueued, type QueuedCursor } from '../store/walk-line.js';
 import { instant, tell, type EngineContext } from './context.js';
 import type { AttemptEnd, EndAttempts } from './end-attempts.js';
 import type { Feeder } from './feeder.js';
@@ -114,7 +110,7 @@ export class Sweeper {
 
   async #recoverOrphans(): Promise<void> {
     const { db, random } = this.#context;
-    const orphans = await findOrphans(db, maxAttemptsAtOnce, instant(this.#context));
+    const orphans = await findOrphans(db, maxAttemptsAtOnce);
     const error: AttemptError = {
       code: attemptErrorCodes.workerLost,
       message: 'The worker was silent for longer than its lease.',
