@@ -1,8 +1,21 @@
-import { describe, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { ManualClock } from '../runtime/clock.js';
+import { countCalls } from './count-calls.contract.js';
+import { IndexedHeap } from './indexed-heap.js';
+import { LaneDirectory } from './lane-directory.js';
 import { MemoryReadyQueue } from './memory-ready-queue.js';
 import { agreeOnRandomHistories } from './random-histories.contract.js';
-import { describeReadyQueueContract, type ReadyQueueUnderTest } from './ready-queue.contract.js';
+import { ReadyLane } from './ready-lane.js';
+import {
+  describeReadyQueueContract,
+  offerMaker,
+  type ReadyQueueUnderTest,
+} from './ready-queue.contract.js';
+import type { Offer, Taken, TakeRequest } from './ready-queue.js';
+import { RoutingGroup } from './routing-group.js';
+import { defaultQueueSettings } from '../domain/queue-settings.js';
+
+const plainWorker: TakeRequest = { taskTypes: ['t'], capabilities: [], queues: null, count: 1 };
 
 async function make(): Promise<ReadyQueueUnderTest> {
   const clock = new ManualClock();
@@ -14,10 +27,172 @@ async function make(): Promise<ReadyQueueUnderTest> {
   };
 }
 
+async function makeOpen(clock = new ManualClock()): Promise<MemoryReadyQueue> {
+  const queue = new MemoryReadyQueue({ clock });
+  await queue.restore({ queues: [], running: [] });
+  return queue;
+}
+
+/** In batches, so that the offers of a million tasks are never all there at once. */
+async function offerMany(
+  queue: MemoryReadyQueue,
+  count: number,
+  makeOffer: (index: number) => Offer,
+): Promise<void> {
+  for (let from = 0; from < count; from += 10_000) {
+    const batch = Math.min(10_000, count - from);
+    await queue.offer(Array.from({ length: batch }, (_, index) => makeOffer(from + index)));
+  }
+}
+
+async function takeOne(queue: MemoryReadyQueue): Promise<Taken> {
+  const answer = await queue.take(plainWorker);
+  const [entry] = answer.kind === 'taken' ? answer.entries : [];
+  if (entry === undefined) throw new Error(`nothing was taken: ${answer.kind}`);
+  return entry;
+}
+
+/** Every step that a take can make over what is held: heaps, lanes, groups, the directory. */
+async function stepsOfTakes(queue: MemoryReadyQueue, takes: number): Promise<number> {
+  const parts = [IndexedHeap, ReadyLane, RoutingGroup, LaneDirectory];
+  return countCalls(parts, async () => {
+    for (let taken = 0; taken < takes; taken += 1) await takeOne(queue);
+  });
+}
+
 describeReadyQueueContract('MemoryReadyQueue', make);
 
 describe('MemoryReadyQueue', () => {
   it('R-CH10: answers random histories as a queue that sorts everything each time', async () => {
-    await agreeOnRandomHistories(make, 2000);
+    await agreeOnRandomHistories(make, 1000);
+  });
+
+  it('R-CH2: under endless high load a low task is taken at the millisecond it reached high', async () => {
+    const clock = new ManualClock();
+    const queue = await makeOpen(clock);
+    const offer = offerMaker();
+    const low = offer({ priority: 'low' });
+    await queue.offer([low]);
+    const ageWhenTaken = async () => {
+      for (let ageMs = 0; ; ageMs += 500) {
+        await queue.offer([offer({ priority: 'high' }), offer({ priority: 'high' })]);
+        if ((await takeOne(queue)).taskId === low.taskId) return ageMs;
+        clock.advance(500);
+      }
+    };
+    expect(await ageWhenTaken()).toBe(30 * 60_000);
+  });
+
+  it('R-CH1, R-CH9: a million older tasks in one queue do not block its neighbour', async () => {
+    const queue = await makeOpen();
+    const settings = { ...defaultQueueSettings, maxReady: 1_000_000 };
+    await queue.configure([{ name: 'huge', version: 1, settings }]);
+    const offer = offerMaker();
+    await offerMany(queue, 1_000_000, () => offer({ queue: 'huge', ageMs: 9000 }));
+    await queue.offer([offer({ queue: 'small' }), offer({ queue: 'small' })]);
+    expect(queue.sizes.entries).toBe(1_000_002);
+    const served = [];
+    for (let taken = 0; taken < 5; taken += 1) served.push((await takeOne(queue)).lane.queue);
+    expect(served).toEqual(['huge', 'small', 'huge', 'small', 'huge']);
+  });
+
+  it('R-CH3: 100,000 tasks it cannot do cost a worker not one step', async () => {
+    const crowded = await makeOpen();
+    const quiet = await makeOpen();
+    const offer = offerMaker();
+    const settings = { ...defaultQueueSettings, maxReady: 1_000_000 };
+    await crowded.configure([{ name: 'q', version: 1, settings }]);
+    await offerMany(crowded, 100_000, () =>
+      offer({ capabilities: ['gpu'], priority: 'high', ageMs: 9000 }),
+    );
+    for (const queue of [crowded, quiet]) {
+      await queue.offer(Array.from({ length: 100 }, () => offer()));
+      await takeOne(queue);
+    }
+    expect(await stepsOfTakes(crowded, 99)).toBe(await stepsOfTakes(quiet, 99));
+    expect(await crowded.take(plainWorker)).toEqual({ kind: 'wait', waitMs: null });
+  });
+
+  it('R-CH1: 10,000 queues of one task are as cheap as one queue of 10,000', async () => {
+    const many = await makeOpen();
+    const one = await makeOpen();
+    const offer = offerMaker();
+    await offerMany(many, 10_000, (index) => offer({ queue: `q${index}` }));
+    await offerMany(one, 10_000, () => offer());
+    const ratio = (await stepsOfTakes(many, 9999)) / (await stepsOfTakes(one, 9999));
+    expect(ratio).toBeLessThan(2);
+  });
+
+  it('R-CH9: closed queues are parked, not looked at by every take', async () => {
+    const queue = await makeOpen();
+    const offer = offerMaker();
+    const names = Array.from({ length: 1000 }, (_, index) => `closed${index}`);
+    const settings = { ...defaultQueueSettings, paused: true };
+    await queue.configure(names.map((name) => ({ name, version: 1, settings })));
+    await queue.offer(names.map((name) => offer({ queue: name, priority: 'high' })));
+    await queue.offer(Array.from({ length: 101 }, () => offer({ priority: 'low' })));
+    await takeOne(queue);
+    const quiet = await makeOpen();
+    await quiet.offer(Array.from({ length: 101 }, () => offer({ priority: 'low' })));
+    await takeOne(quiet);
+    expect(await stepsOfTakes(queue, 100)).toBe(await stepsOfTakes(quiet, 100));
+  });
+
+  it('forgets queues, lanes and groups that emptied long ago', async () => {
+    const queue = await makeOpen();
+    const offer = offerMaker();
+    for (let round = 0; round < 10; round += 1) {
+      const offers = Array.from({ length: 5000 }, (_, index) =>
+        offer({ queue: `q${round}.${index}`, taskType: `t${round}.${index}` }),
+      );
+      await queue.offer(offers);
+      const answer = await queue.take({ ...plainWorker, taskTypes: null, count: 5000 });
+      if (answer.kind !== 'taken') throw new Error(answer.kind);
+      expect(answer.entries).toHaveLength(5000);
+      await queue.finish(
+        offers.map(({ taskId, lane }) => ({
+          taskId,
+          queue: lane.queue,
+          reserved: {},
+          usage: null,
+        })),
+      );
+    }
+    const { entries, ...remembered } = queue.sizes;
+    expect(entries).toBe(0);
+    for (const size of Object.values(remembered)) expect(size).toBeLessThanOrEqual(10_000);
+  });
+
+  it('never forgets settings of its own, however long unused', async () => {
+    const queue = await makeOpen();
+    const offer = offerMaker();
+    const settings = { ...defaultQueueSettings, paused: true };
+    await queue.configure([{ name: 'q', version: 1, settings }]);
+    const others = Array.from({ length: 30_000 }, (_, index) => ({
+      name: `other${index}`,
+      version: 1,
+      settings: defaultQueueSettings,
+    }));
+    await queue.configure(others);
+    expect(queue.sizes.queues).toBeLessThanOrEqual(10_001);
+    await queue.offer([offer()]);
+    expect(await queue.take(plainWorker)).toEqual({ kind: 'wait', waitMs: null });
+  });
+
+  it('goes on ageing and keeps its pauses when the clock is set back', async () => {
+    const clock = new ManualClock();
+    const queue = await makeOpen(clock);
+    const offer = offerMaker();
+    const [aged, young] = [offer({ priority: 'low' }), offer({ priority: 'medium' })];
+    await queue.offer([aged]);
+    clock.advance(5 * 60_000);
+    await queue.offer([young]);
+    const pausedUntil = new Date(clock.nowMs() + 5 * 60_000);
+    const settings = { ...defaultQueueSettings, paused: true, pausedUntil };
+    await queue.configure([{ name: 'q', version: 1, settings }]);
+    clock.advance(-60 * 60_000);
+    expect(await queue.take(plainWorker)).toEqual({ kind: 'wait', waitMs: 5 * 60_000 });
+    clock.advance(5 * 60_000);
+    expect((await takeOne(queue)).taskId).toBe(aged.taskId);
   });
 });

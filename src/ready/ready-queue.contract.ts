@@ -475,9 +475,10 @@ export function describeReadyQueueContract(
       });
 
       it('R-CH2: ages what it takes from the queues it names', async () => {
-        const aged = task({ queue: 'a', priority: 'low' });
-        await offer(aged, task({ queue: 'b', priority: 'low', ageMs: -minuteMs }));
-        await subject.advance(10 * minuteMs);
+        const young = task({ queue: 'b', priority: 'low' });
+        const aged = task({ queue: 'a', priority: 'low', ageMs: 5 * minuteMs });
+        await offer(young, aged);
+        await subject.advance(5 * minuteMs);
         const [first, second] = await take({ queues: ['b', 'a'], count: 2 });
         expect(first).toEqual({ ...placeOf(aged), effectivePriority: 'medium' });
         expect(second?.effectivePriority).toBe('low');
