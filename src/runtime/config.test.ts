@@ -1,0 +1,121 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import {
+  checkServeConfig,
+  describeServeConfig,
+  hidePassword,
+  serveSettings,
+  type ConfigSources,
+} from './config.js';
+
+function check(sources: Partial<ConfigSources>) {
+  return checkServeConfig({ flags: {}, env: {}, file: null, ...sources });
+}
+
+function problemsOf(sources: Partial<ConfigSources>): readonly string[] {
+  const checked = check(sources);
+  return checked.kind === 'invalid' ? checked.problems : [];
+}
+
+describe('checkServeConfig', () => {
+  it('works with nothing said', () => {
+    expect(check({})).toEqual({
+      kind: 'valid',
+      config: {
+        host: '127.0.0.1',
+        port: 7700,
+        database: { kind: 'pglite', dataDir: '.sluice' },
+        waitForTurn: true,
+        heartbeatIntervalMs: 10_000,
+        leaseMs: 30_000,
+        logLevel: 'info',
+      },
+    });
+  });
+
+  it('a flag beats a variable, a variable beats the file', () => {
+    const file = { path: 'sluice.config.json', values: { port: 1, logLevel: 'warn', host: '::1' } };
+    const env = { SLUICE_PORT: '2', SLUICE_LOG_LEVEL: 'error' };
+    expect(check({ flags: { port: '3' }, env, file })).toMatchObject({
+      config: { port: 3, logLevel: 'error', host: '::1' },
+    });
+  });
+
+  it('the kind of database follows whoever speaks loudest', () => {
+    const env = { DATABASE_URL: 'postgres://localhost/app' };
+    expect(check({ env })).toMatchObject({
+      config: { database: { kind: 'postgres', url: 'postgres://localhost/app' } },
+    });
+    expect(check({ env, flags: { data: 'here' } })).toMatchObject({
+      config: { database: { kind: 'pglite', dataDir: 'here' } },
+    });
+    expect(check({ flags: { data: ':memory:' } })).toMatchObject({
+      config: { database: { kind: 'pglite' } },
+    });
+    expect(problemsOf({ flags: { data: 'here', databaseUrl: 'postgres://localhost/a' } })).toEqual([
+      expect.stringContaining('exclude each other'),
+    ]);
+  });
+
+  it('an empty variable says nothing', () => {
+    expect(check({ env: { SLUICE_PORT: '', DATABASE_URL: '' } })).toEqual(check({}));
+  });
+
+  it('R-RE10: a lease of at most two heartbeats is refused, naming both', () => {
+    const [problem, ...others] = problemsOf({
+      env: { SLUICE_LEASE_MS: '20000', SLUICE_HEARTBEAT_INTERVAL_MS: '10000' },
+    });
+    expect(problem).toMatch(/leaseMs \(20000\).*heartbeatIntervalMs \(10000\)/);
+    expect(others).toEqual([]);
+    fc.assert(
+      fc.property(
+        fc.integer({ min: 100, max: 10_000 }),
+        fc.integer({ min: 300, max: 40_000 }),
+        (heartbeatIntervalMs, leaseMs) => {
+          const file = { path: 'f', values: { heartbeatIntervalMs, leaseMs } };
+          expect(check({ file }).kind === 'valid').toBe(leaseMs > 2 * heartbeatIntervalMs);
+        },
+      ),
+    );
+  });
+
+  it('says everything that is wrong at once, and who said it', () => {
+    const problems = problemsOf({
+      flags: { port: '99999' },
+      env: { SLUICE_LOG_LEVEL: 'loud', SLUICE_WAIT: 'maybe' },
+      file: { path: 'sluice.config.json', values: { leaseMs: '30s', prot: 1 } },
+    });
+    expect(problems).toEqual([
+      expect.stringMatching(/^prot in sluice\.config\.json is not a setting; there are host, /),
+      '--port must be a whole number from 0 to 65535, not "99999".',
+      'SLUICE_WAIT must be true or false, not "maybe".',
+      'leaseMs in sluice.config.json must be a whole number from 300 to 86400000, not "30s".',
+      expect.stringMatching(/^SLUICE_LOG_LEVEL must be one of trace, .*, not "loud"\.$/),
+    ]);
+  });
+
+  it('R-AD6: only this machine can listen without API keys', () => {
+    expect(problemsOf({ flags: { host: '0.0.0.0' } })).toEqual([
+      expect.stringContaining('without API keys'),
+    ]);
+    for (const host of ['127.0.0.1', '127.1.2.3', 'localhost', '::1']) {
+      expect(problemsOf({ flags: { host } })).toEqual([]);
+    }
+  });
+
+  it('R-AD6: a password is neither shown nor quoted', () => {
+    expect(problemsOf({ env: { DATABASE_URL: 'mysql://me:secret@host/db' } }).join()).not.toContain(
+      'secret',
+    );
+    const checked = check({ flags: { databaseUrl: 'postgres://me:secret@host/db?x=1' } });
+    if (checked.kind === 'invalid') throw new Error(checked.problems.join());
+    expect(JSON.stringify(describeServeConfig(checked.config))).not.toContain('secret');
+    expect(hidePassword('postgres://me:secret@host/db')).toBe('postgres://me:***@host/db');
+  });
+
+  it('every setting can be set without a file', () => {
+    for (const { flag, variables } of Object.values(serveSettings)) {
+      expect(variables.length + (flag === null ? 0 : 1)).toBeGreaterThan(0);
+    }
+  });
+});

@@ -1,0 +1,241 @@
+import {
+  oneOf,
+  optional,
+  postgresUrl,
+  setting,
+  text,
+  whole,
+  yesOrNo,
+  type Setting,
+} from './setting.js';
+
+/** Values by setting, as a source names them: text from a shell, anything from a file. */
+export type Values = Readonly<Record<string, unknown>>;
+
+export interface ConfigSources {
+  /** By setting. */
+  readonly flags: Values;
+  /** By variable. */
+  readonly env: Values;
+  /** By setting; null: there is no file. */
+  readonly file: { readonly path: string; readonly values: Values } | null;
+}
+
+export interface ServeConfig {
+  readonly host: string;
+  readonly port: number;
+  readonly database:
+    | { readonly kind: 'pglite'; readonly dataDir?: string }
+    | { readonly kind: 'postgres'; readonly url: string; readonly poolSize?: number };
+  /** False: refuse to start when another process serves, instead of standing by. */
+  readonly waitForTurn: boolean;
+  readonly heartbeatIntervalMs: number;
+  readonly leaseMs: number;
+  readonly logLevel: string;
+}
+
+export type CheckedConfig =
+  | { readonly kind: 'valid'; readonly config: ServeConfig }
+  | { readonly kind: 'invalid'; readonly problems: readonly string[] };
+
+export const memoryDataDir = ':memory:';
+
+const logLevels = ['trace', 'debug', 'info', 'warn', 'error', 'silent'] as const;
+
+/** Every setting of a server. The docs and the checks come from this table. */
+export const serveSettings = {
+  host: setting('--host', ['SLUICE_HOST'], text, '127.0.0.1', 'where to listen'),
+  port: setting('--port', ['SLUICE_PORT'], whole(0, 65_535), 7700, '0 takes any free port'),
+  data: setting(
+    '--data',
+    ['SLUICE_DATA'],
+    optional(text),
+    null,
+    `folder of the embedded database (.sluice), or ${memoryDataDir}`,
+  ),
+  databaseUrl: setting(
+    '--database-url',
+    ['SLUICE_DATABASE_URL', 'DATABASE_URL'],
+    optional(postgresUrl),
+    null,
+    'a Postgres server instead of the embedded database',
+  ),
+  poolSize: setting(
+    null,
+    ['SLUICE_POOL_SIZE'],
+    optional(whole(1, 1_000)),
+    null,
+    'connections to Postgres at most',
+  ),
+  wait: setting(
+    '--no-wait',
+    ['SLUICE_WAIT'],
+    yesOrNo,
+    true,
+    'whether to stand by while another process serves this database',
+  ),
+  heartbeatIntervalMs: setting(
+    null,
+    ['SLUICE_HEARTBEAT_INTERVAL_MS'],
+    whole(100, 3_600_000),
+    10_000,
+    'how often workers report',
+  ),
+  leaseMs: setting(
+    null,
+    ['SLUICE_LEASE_MS'],
+    whole(300, 86_400_000),
+    30_000,
+    'how long a worker may be silent before its tasks go to others',
+  ),
+  logLevel: setting('--log-level', ['SLUICE_LOG_LEVEL'], oneOf(logLevels), 'info', 'what to log'),
+} as const;
+
+type SettingName = keyof typeof serveSettings;
+type ValueOf<Name extends SettingName> =
+  (typeof serveSettings)[Name] extends Setting<infer Value> ? Value : never;
+type Given = { readonly [Name in SettingName]: ValueOf<Name> };
+
+/** A pure function of what was said where: a whole configuration, or everything wrong with it. */
+export function checkServeConfig(sources: ConfigSources): CheckedConfig {
+  const problems = unknownKeys(sources);
+  const read = <Value>(name: SettingName, one: Setting<Value>) =>
+    readSetting(name, one, sources, problems);
+  const given: Given = {
+    host: read('host', serveSettings.host),
+    port: read('port', serveSettings.port),
+    data: read('data', serveSettings.data),
+    databaseUrl: read('databaseUrl', serveSettings.databaseUrl),
+    poolSize: read('poolSize', serveSettings.poolSize),
+    wait: read('wait', serveSettings.wait),
+    heartbeatIntervalMs: read('heartbeatIntervalMs', serveSettings.heartbeatIntervalMs),
+    leaseMs: read('leaseMs', serveSettings.leaseMs),
+    logLevel: read('logLevel', serveSettings.logLevel),
+  };
+  problems.push(...contradictions(given, sources));
+  if (problems.length > 0) return { kind: 'invalid', problems };
+  return { kind: 'valid', config: toConfig(given, sources) };
+}
+
+/** For people to read: nothing in it is secret. */
+export function describeServeConfig(config: ServeConfig): Readonly<Record<string, string>> {
+  const { database } = config;
+  const where =
+    database.kind === 'postgres'
+      ? hidePassword(database.url)
+      : `embedded, in ${database.dataDir ?? 'memory'}`;
+  return {
+    database: where,
+    heartbeat: `${config.heartbeatIntervalMs} ms`,
+    lease: `${config.leaseMs} ms`,
+    log: config.logLevel,
+  };
+}
+
+export function hidePassword(url: string): string {
+  const parsed = new URL(url);
+  if (parsed.password !== '') parsed.password = '***';
+  if (parsed.searchParams.has('password')) parsed.searchParams.set('password', '***');
+  return parsed.href;
+}
+
+function toConfig(given: Given, sources: ConfigSources): ServeConfig {
+  const { host, port, wait, heartbeatIntervalMs, leaseMs, logLevel } = given;
+  const database = databaseOf(given, sources);
+  return { host, port, database, waitForTurn: wait, heartbeatIntervalMs, leaseMs, logLevel };
+}
+
+/** A flag beats a variable, also when it names the other kind of database. */
+function databaseOf(
+  { data, databaseUrl, poolSize }: Given,
+  sources: ConfigSources,
+): ServeConfig['database'] {
+  const embeds =
+    databaseUrl === null || sourceRank('data', sources) < sourceRank('databaseUrl', sources);
+  if (!embeds) {
+    return { kind: 'postgres', url: databaseUrl, ...(poolSize === null ? {} : { poolSize }) };
+  }
+  return data === memoryDataDir
+    ? { kind: 'pglite' }
+    : { kind: 'pglite', dataDir: data ?? '.sluice' };
+}
+
+function contradictions(given: Given, sources: ConfigSources): string[] {
+  const found: string[] = [];
+  const { heartbeatIntervalMs, leaseMs, host } = given;
+  if (leaseMs <= 2 * heartbeatIntervalMs) {
+    found.push(
+      `leaseMs (${leaseMs}) must be more than twice heartbeatIntervalMs (${heartbeatIntervalMs}): ` +
+        'one heartbeat that is lost would cost a healthy worker its tasks.',
+    );
+  }
+  if (!isLoopback(host)) {
+    found.push(
+      `host ${host} is not this machine: without API keys anybody who reaches the port could ` +
+        'submit and read tasks. Listen on 127.0.0.1 and put a proxy that authenticates in front.',
+    );
+  }
+  const dataRank = sourceRank('data', sources);
+  if (dataRank !== noRank && dataRank === sourceRank('databaseUrl', sources)) {
+    found.push(
+      'data and databaseUrl exclude each other: the embedded database or a Postgres server.',
+    );
+  }
+  return found;
+}
+
+function isLoopback(host: string): boolean {
+  return host === 'localhost' || host === '::1' || /^127(\.\d{1,3}){3}$/.test(host);
+}
+
+interface Spoken {
+  readonly by: string;
+  readonly given: unknown;
+  /** 0 counts most. */
+  readonly rank: number;
+}
+
+const noRank = 3;
+
+function spoken(name: SettingName, { flags, env, file }: ConfigSources): Spoken | null {
+  const { flag, variables } = serveSettings[name];
+  if (flags[name] !== undefined) return { by: flag ?? name, given: flags[name], rank: 0 };
+  const variable = variables.find((candidate) => isSet(env[candidate]));
+  if (variable !== undefined) return { by: variable, given: env[variable], rank: 1 };
+  const value = file?.values[name];
+  return file === null || value === undefined
+    ? null
+    : { by: `${name} in ${file.path}`, given: value, rank: 2 };
+}
+
+/** An empty variable is how a shell says that there is none. */
+function isSet(value: unknown): boolean {
+  return value !== undefined && value !== '';
+}
+
+function sourceRank(name: SettingName, sources: ConfigSources): number {
+  return spoken(name, sources)?.rank ?? noRank;
+}
+
+function readSetting<Value>(
+  name: SettingName,
+  { parse, fallback }: Setting<Value>,
+  sources: ConfigSources,
+  problems: string[],
+): Value {
+  const said = spoken(name, sources);
+  if (said === null) return fallback;
+  const parsed = parse(said.given);
+  if (parsed.kind === 'value') return parsed.value;
+  const shown = name === 'databaseUrl' ? '' : `, not ${JSON.stringify(said.given)}`;
+  problems.push(`${said.by} must be ${parsed.mustBe}${shown}.`);
+  return fallback;
+}
+
+function unknownKeys({ file }: ConfigSources): string[] {
+  if (file === null) return [];
+  const known = Object.keys(serveSettings);
+  return Object.keys(file.values)
+    .filter((key) => !known.includes(key))
+    .map((key) => `${key} in ${file.path} is not a setting; there are ${known.join(', ')}.`);
+}

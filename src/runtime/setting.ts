@@ -1,0 +1,64 @@
+export type Parsed<Value> =
+  | { readonly kind: 'value'; readonly value: Value }
+  | { readonly kind: 'problem'; readonly mustBe: string };
+
+export type Parse<Value> = (given: unknown) => Parsed<Value>;
+
+export interface Setting<Value> {
+  readonly flag: string | null;
+  /** The first that is set counts. */
+  readonly variables: readonly string[];
+  readonly parse: Parse<Value>;
+  readonly fallback: Value;
+  readonly meaning: string;
+}
+
+export function setting<Value>(
+  flag: string | null,
+  variables: readonly string[],
+  parse: Parse<Value>,
+  fallback: Value,
+  meaning: string,
+): Setting<Value> {
+  return { flag, variables, parse, fallback, meaning };
+}
+
+export function text(given: unknown): Parsed<string> {
+  return typeof given === 'string' && given !== ''
+    ? { kind: 'value', value: given }
+    : { kind: 'problem', mustBe: 'a text' };
+}
+
+export function whole(min: number, max: number): Parse<number> {
+  return (given) => {
+    const value = typeof given === 'string' && /^\d+$/.test(given) ? Number(given) : given;
+    return typeof value === 'number' && Number.isInteger(value) && value >= min && value <= max
+      ? { kind: 'value', value }
+      : { kind: 'problem', mustBe: `a whole number from ${min} to ${max}` };
+  };
+}
+
+export function yesOrNo(given: unknown): Parsed<boolean> {
+  if (given === true || given === 'true' || given === '1') return { kind: 'value', value: true };
+  if (given === false || given === 'false' || given === '0') return { kind: 'value', value: false };
+  return { kind: 'problem', mustBe: 'true or false' };
+}
+
+export function oneOf(allowed: readonly string[]): Parse<string> {
+  return (given) =>
+    typeof given === 'string' && allowed.includes(given)
+      ? { kind: 'value', value: given }
+      : { kind: 'problem', mustBe: `one of ${allowed.join(', ')}` };
+}
+
+export function postgresUrl(given: unknown): Parsed<string> {
+  const isUrl =
+    typeof given === 'string' && /^postgres(ql)?:\/\//.test(given) && URL.canParse(given);
+  return isUrl
+    ? { kind: 'value', value: given }
+    : { kind: 'problem', mustBe: 'like postgres://user:password@host:5432/database' };
+}
+
+export function optional<Value>(parse: Parse<Value>): Parse<Value | null> {
+  return parse;
+}
