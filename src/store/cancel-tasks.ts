@@ -1,0 +1,160 @@
+import type { TaskId, WorkerId } from '../domain/ids.js';
+import { priorityOf, type Priority } from '../domain/priority.js';
+import type { Cost } from '../domain/queue-settings.js';
+import type { TaskState } from '../domain/task-state.js';
+import type { TaskFilter } from '../protocol/api.js';
+import { changeMembers } from './change-members.js';
+import type { Database, Instant, Queryable } from './database.js';
+import { lastTaskId, maxScannedRows } from './list-tasks.js';
+import { costOf } from './task-row.js';
+
+export interface CancelledRow {
+  readonly taskId: TaskId;
+  readonly queue: string;
+  readonly taskType: string;
+  readonly priority: Priority;
+  readonly from: TaskState;
+  /** Whoever held it: its lease is gone, and it must be told. */
+  readonly workerId: WorkerId | null;
+  readonly workflowId: string | null;
+  readonly attempt: number;
+  readonly cost: Cost;
+}
+
+interface GoneRow {
+  id: TaskId;
+  queue: string;
+  task_type: string;
+  priority: number;
+  status: TaskState;
+  worker_id: WorkerId | null;
+  workflow_id: string | null;
+  attempt: number;
+  cost: Cost | null;
+}
+
+/**
+ * The living go to history, and their leases with them: no later write can match. What has ended
+ * is left alone, but for a dead letter that halts its workflow: that one gives way.
+ */
+export function cancelTasks(
+  db: Database,
+  taskIds: readonly TaskId[],
+  now: Instant,
+): Promise<CancelledRow[]> {
+  return changeMembers(db, taskIds, now, async (connection) => {
+    const rows = await connection.query<GoneRow>(cancelStatement, [taskIds, now]);
+    return rows.map(toCancelled);
+  });
+}
+
+// The attempt is kept without its lease: a report that comes later finds nothing it could repeat.
+const cancelStatement = `
+  with gone as (
+    delete from sluice.tasks
+    where id = any($1::uuid[])
+      and (
+        status in ('pending', 'queued', 'assigned', 'executing')
+        or (workflow_id is not null and halts_workflow)
+      )
+    returning *, coalesce($2::timestamptz, now()) as instant
+  ), kept_place as (
+    update sluice.workflows w set
+      held_task = gone.id, held_lease = gone.lease, held_worker_id = gone.worker_id,
+      held_since = gone.assigned_at, held_until = gone.lapses_at
+    from gone where w.id = gone.workflow_id and gone.lease is not null
+  ), kept as (
+    insert into sluice.task_history
+      (id, seq, queue, task_type, capabilities, priority, status, created_at, eligible_at, run_at,
+       queued_at, ended_at, dispatch_deadline_seconds, timeout_seconds, max_retries, retry_count,
+       attempt, deferrals, returns, workflow_id, halts_workflow, idempotency_key, cost, user_id,
+       tags, trace_id, progress_percent, progress_message, error, past_attempts)
+    select id, seq, queue, task_type, capabilities, priority, 'cancelled', created_at, eligible_at,
+      run_at, case when status = 'queued' then queued_at end, instant, dispatch_deadline_seconds,
+      timeout_seconds, max_retries, retry_count, attempt, deferrals, returns, workflow_id,
+      halts_workflow, idempotency_key, cost, user_id, tags, trace_id, progress_percent,
+      progress_message, error,
+      case
+        when lease is not null then array_append(past_attempts, json_build_object(
+          'attempt', attempt, 'worker_id', worker_id, 'queued_at', queued_at,
+          'assigned_at', assigned_at, 'started_at', started_at, 'ended_at', instant,
+          'outcome', 'cancelled', 'became', 'cancelled'
+        ))
+        when status = 'failed' then array_append(past_attempts, json_build_object(
+          'queued_at', queued_at, 'ended_at', ended_at, 'became', 'failed'
+        ))
+        else past_attempts
+      end
+    from gone
+  )
+  select id, queue, task_type, priority, status, worker_id, workflow_id, attempt, cost from gone`;
+
+function toCancelled(row: GoneRow): CancelledRow {
+  return {
+    taskId: row.id,
+    queue: row.queue,
+    taskType: row.task_type,
+    priority: priorityOf(row.priority),
+    from: row.status,
+    workerId: row.worker_id,
+    workflowId: row.workflow_id,
+    attempt: row.attempt,
+    cost: costOf(row.cost),
+  };
+}
+
+export interface Cancellable {
+  /** May be empty while `next` is set: what one call reads is bounded. */
+  readonly taskIds: readonly TaskId[];
+  readonly next: TaskId | null;
+}
+
+/**
+ * Newest first, so that no member of a workflow is let go only because those in front of it were
+ * cancelled a moment before. Dead letters that halt a workflow only when asked for by status.
+ */
+export async function findCancellable(
+  db: Queryable,
+  filter: TaskFilter,
+  limit: number,
+  after: TaskId | null,
+): Promise<Cancellable> {
+  const rows = await db.query<{ id: TaskId | null; floor: TaskId | null }>(
+    `with floor as (
+       select (
+         select id from sluice.tasks where id < $1::uuid
+         order by id desc offset $2::int - 1 limit 1
+       ) as id
+     )
+     select found.id, floor.id as floor
+     from floor left join lateral (
+       select t.id from sluice.tasks t
+       where t.id < $1::uuid
+         and t.id >= coalesce(floor.id, '00000000-0000-0000-0000-000000000000')
+         and case
+           when $4::text is null then t.status in ('pending', 'queued', 'assigned', 'executing')
+           else t.status = $4 and (t.ended_at is null or (t.workflow_id is not null and t.halts_workflow))
+         end
+         and ($5::text is null or t.queue = $5)
+         and ($6::text is null or t.task_type = $6)
+         and ($7::text is null or t.user_id = $7)
+         and ($8::text is null or t.workflow_id = $8)
+         and ($9::text is null or $9 = any(t.tags))
+       order by t.id desc limit $3
+     ) found on true`,
+    [
+      after ?? lastTaskId,
+      maxScannedRows,
+      limit,
+      filter.status ?? null,
+      filter.queue ?? null,
+      filter.taskType ?? null,
+      filter.userId ?? null,
+      filter.workflowId ?? null,
+      filter.tag ?? null,
+    ],
+  );
+  const taskIds = rows.flatMap((row) => (row.id === null ? [] : [row.id]));
+  const full = taskIds.length === limit;
+  return { taskIds, next: (full ? taskIds.at(-1) : rows[0]?.floor) ?? null };
+}

@@ -1,0 +1,36 @@
+import type { TaskId } from '../domain/ids.js';
+import type { Database, Instant, Queryable } from './database.js';
+import { lockWorkflows, releaseHeads } from './release-heads.js';
+
+/**
+ * Ends or revives tasks of which some may be members of workflows. Those serialise on their
+ * workflows' rows, and then whoever is first may go. A task never changes its workflow, so that
+ * looking it up beforehand is safe.
+ */
+export async function changeMembers<Row>(
+  db: Database,
+  taskIds: readonly TaskId[],
+  now: Instant,
+  change: (connection: Queryable) => Promise<Row[]>,
+): Promise<Row[]> {
+  const workflowIds = await findWorkflowIds(db, taskIds);
+  if (workflowIds.length === 0) return change(db);
+  return db.transaction(async (tx) => {
+    await lockWorkflows(tx, workflowIds);
+    const rows = await change(tx);
+    await releaseHeads(tx, workflowIds, now);
+    return rows;
+  });
+}
+
+async function findWorkflowIds(db: Queryable, taskIds: readonly TaskId[]): Promise<string[]> {
+  const rows = await db.query<{ workflow_id: string }>(
+    `select workflow_id from sluice.tasks
+     where id = any($1::uuid[]) and workflow_id is not null
+     union
+     select workflow_id from sluice.task_history
+     where id = any($1::uuid[]) and workflow_id is not null`,
+    [taskIds],
+  );
+  return rows.map((row) => row.workflow_id);
+}

@@ -1,0 +1,76 @@
+import { attemptErrorCodes } from '../domain/attempt-error.js';
+import type { TaskId } from '../domain/ids.js';
+import { priorityOf, type Priority } from '../domain/priority.js';
+import { changeMembers } from './change-members.js';
+import type { Database, Instant } from './database.js';
+import { attemptErrorToJson } from './task-row.js';
+
+export interface ExpiredRow {
+  readonly taskId: TaskId;
+  readonly queue: string;
+  readonly taskType: string;
+  readonly priority: Priority;
+  readonly from: 'pending' | 'queued';
+}
+
+const errorJson = JSON.stringify(
+  attemptErrorToJson({
+    code: attemptErrorCodes.capacity,
+    message: 'No worker took it before its dispatch deadline.',
+    retriable: true,
+  }),
+);
+
+/** Past their dispatch deadline without having run: failed. Those that ran have met it. */
+export async function expireTasks(
+  db: Database,
+  limit: number,
+  now: Instant,
+): Promise<ExpiredRow[]> {
+  // Index: tasks_expiring.
+  const due = await db.query<{ id: TaskId }>(
+    `select id from sluice.tasks
+     where expires_at <= coalesce($2::timestamptz, now()) and status in ('pending', 'queued')
+     order by expires_at limit $1`,
+    [limit, now],
+  );
+  if (due.length === 0) return [];
+  const taskIds = due.map((row) => row.id);
+  return changeMembers(db, taskIds, now, async (connection) => {
+    const rows = await connection.query<{
+      id: TaskId;
+      queue: string;
+      task_type: string;
+      priority: number;
+      was: 'pending' | 'queued';
+    }>(expireStatement, [taskIds, errorJson, now]);
+    return rows.map((row) => ({
+      taskId: row.id,
+      queue: row.queue,
+      taskType: row.task_type,
+      priority: priorityOf(row.priority),
+      from: row.was,
+    }));
+  });
+}
+
+// A task that goes back after a run leaves the index, or every sweep would meet it first.
+const expireStatement = `
+  with due as (
+    select id, status as was, attempt > returns as has_run from sluice.tasks
+    where id = any($1::uuid[]) and status in ('pending', 'queued')
+      and expires_at <= coalesce($3::timestamptz, now())
+    for update skip locked
+  ), met as (
+    update sluice.tasks t set expires_at = 'infinity'
+    from due where t.id = due.id and due.has_run
+  )
+  update sluice.tasks t set
+    status = 'failed',
+    waits_for = null,
+    queued_at = case when due.was = 'queued' then t.queued_at end,
+    ended_at = coalesce($3::timestamptz, now()),
+    error = $2::json
+  from due
+  where t.id = due.id and not due.has_run
+  returning t.id, t.queue, t.task_type, t.priority, due.was`;

@@ -1,0 +1,186 @@
+import { SluiceError } from '../domain/errors.js';
+import type { QueueLimit, QueueSettings } from '../domain/queue-settings.js';
+import type { Page, PageRequest } from '../protocol/api.js';
+import type { Instant, Queryable } from './database.js';
+import { decodeCursor, defaultPageLimit, encodeCursor } from './paging.js';
+
+export interface ConfiguredRow {
+  readonly name: string;
+  /** Grows by one with every change; whoever holds a greater one ignores a smaller one. */
+  readonly version: number;
+  readonly settings: QueueSettings;
+}
+
+type StoredLimit =
+  { unit: string; rate: number; per_seconds: number; burst: number | null } | { use: string };
+
+interface QueueRow {
+  name: string;
+  version: number;
+  limits: StoredLimit[];
+  max_concurrency: number | null;
+  max_ready: number;
+  max_active: number | null;
+  paused: boolean;
+  paused_until: Date | null;
+  low_to_medium_ms: number | null;
+  low_to_high_ms: number | null;
+  medium_to_high_ms: number | null;
+}
+
+const columns = `name, version, limits, max_concurrency, max_ready, max_active, paused,
+  paused_until, low_to_medium_ms, low_to_high_ms, medium_to_high_ms`;
+
+export async function ensureQueues(db: Queryable, names: readonly string[]): Promise<void> {
+  // Sorted: two servers that create the same queues at once wait for each other in one direction.
+  await db.query(
+    `insert into sluice.queues (name)
+     select distinct name from unnest($1::text[]) as name order by name
+     on conflict (name) do nothing`,
+    [names],
+  );
+}
+
+export async function findQueue(db: Queryable, name: string): Promise<ConfiguredRow | null> {
+  const [row] = await db.query<QueueRow>(`select ${columns} from sluice.queues where name = $1`, [
+    name,
+  ]);
+  return row === undefined ? null : toConfigured(row);
+}
+
+export async function listQueues(db: Queryable, page: PageRequest): Promise<Page<ConfiguredRow>> {
+  const limit = page.limit ?? defaultPageLimit;
+  const rows = await db.query<QueueRow>(
+    `select ${columns} from sluice.queues
+     where name > coalesce($1::text, '') order by name limit $2`,
+    [page.cursor === undefined ? null : decodeCursor(page.cursor), limit],
+  );
+  const last = rows.length < limit ? undefined : rows.at(-1);
+  return {
+    items: rows.map(toConfigured),
+    nextCursor: last === undefined ? null : encodeCursor(last.name),
+  };
+}
+
+export async function allQueues(db: Queryable): Promise<ConfiguredRow[]> {
+  const rows = await db.query<QueueRow>(`select ${columns} from sluice.queues order by name`);
+  return rows.map(toConfigured);
+}
+
+/** Replaces the whole configuration. Of two at once both get a version; the later one stays. */
+export async function putQueue(
+  db: Queryable,
+  name: string,
+  settings: QueueSettings,
+  now: Instant,
+): Promise<ConfiguredRow> {
+  const uses = [
+    ...new Set(settings.limits.flatMap((limit) => ('use' in limit ? [limit.use] : []))),
+  ];
+  const { ageing } = settings;
+  // The shared limits are locked against deleteLimit, which looks for queues that use them.
+  const [row] = await db.query<QueueRow>(
+    `with used as (
+       select name from sluice.limits where name = any($2::text[]) order by name for key share
+     )
+     insert into sluice.queues as q
+       (name, limits, max_concurrency, max_ready, max_active, paused, paused_until,
+        low_to_medium_ms, low_to_high_ms, medium_to_high_ms, created_at)
+     select $1, $3::json, $4::int, $5::int, $6::int, $7::boolean, $8::timestamptz,
+       $9::bigint, $10::bigint, $11::bigint, coalesce($12::timestamptz, now())
+     where (select count(*) from used) = cardinality($2::text[])
+     on conflict (name) do update set
+       version = q.version + 1,
+       limits = excluded.limits,
+       max_concurrency = excluded.max_concurrency,
+       max_ready = excluded.max_ready,
+       max_active = excluded.max_active,
+       paused = excluded.paused,
+       paused_until = excluded.paused_until,
+       low_to_medium_ms = excluded.low_to_medium_ms,
+       low_to_high_ms = excluded.low_to_high_ms,
+       medium_to_high_ms = excluded.medium_to_high_ms
+     returning ${columns}`,
+    [
+      name,
+      uses,
+      JSON.stringify(settings.limits.map(toStored)),
+      settings.maxConcurrency,
+      settings.maxReady,
+      settings.maxActive,
+      settings.paused,
+      settings.paused ? settings.pausedUntil : null,
+      ageing.lowToMediumMs,
+      ageing.lowToHighMs,
+      ageing.mediumToHighMs,
+      now,
+    ],
+  );
+  if (row === undefined) {
+    throw new SluiceError('invalid_request', `One of the limits ${uses.join(', ')} does not exist`);
+  }
+  return toConfigured(row);
+}
+
+/** Creates the queue when it is not there. Null: until it is resumed. */
+export function pauseQueue(
+  db: Queryable,
+  name: string,
+  until: Date | null,
+): Promise<ConfiguredRow> {
+  return setPaused(db, name, true, until);
+}
+
+export function resumeQueue(db: Queryable, name: string): Promise<ConfiguredRow> {
+  return setPaused(db, name, false, null);
+}
+
+async function setPaused(
+  db: Queryable,
+  name: string,
+  paused: boolean,
+  until: Date | null,
+): Promise<ConfiguredRow> {
+  const [row] = await db.query<QueueRow>(
+    `insert into sluice.queues as q (name, paused, paused_until)
+     values ($1, $2::boolean, $3::timestamptz)
+     on conflict (name) do update set
+       version = q.version + 1, paused = excluded.paused, paused_until = excluded.paused_until
+     returning ${columns}`,
+    [name, paused, until],
+  );
+  if (row === undefined) throw new Error(`queue ${name} was neither inserted nor updated`);
+  return toConfigured(row);
+}
+
+function toConfigured(row: QueueRow): ConfiguredRow {
+  return {
+    name: row.name,
+    version: row.version,
+    settings: {
+      limits: row.limits.map(fromStored),
+      maxConcurrency: row.max_concurrency,
+      maxReady: row.max_ready,
+      maxActive: row.max_active,
+      paused: row.paused,
+      pausedUntil: row.paused_until,
+      ageing: {
+        lowToMediumMs: row.low_to_medium_ms,
+        lowToHighMs: row.low_to_high_ms,
+        mediumToHighMs: row.medium_to_high_ms,
+      },
+    },
+  };
+}
+
+function toStored(limit: QueueLimit): StoredLimit {
+  if ('use' in limit) return { use: limit.use };
+  const { unit, rate, perSeconds, burst } = limit;
+  return { unit, rate, per_seconds: perSeconds, burst };
+}
+
+function fromStored(limit: StoredLimit): QueueLimit {
+  if ('use' in limit) return { use: limit.use };
+  const { unit, rate, per_seconds: perSeconds, burst } = limit;
+  return { unit, rate, perSeconds, burst };
+}

@@ -1,0 +1,64 @@
+import type { Instant, Queryable } from './database.js';
+
+export type ReadyQueueMode = 'memory' | 'redis';
+
+export type Serving =
+  | { readonly kind: 'serving' }
+  | {
+      readonly kind: 'standby';
+      readonly holder: string;
+      readonly mode: ReadyQueueMode;
+      readonly renewedAt: Date;
+    };
+
+/**
+ * With the ready queue in memory one process serves at a time; with Redis all do, and the row only
+ * says that Redis is in use. Also renews: whoever holds it takes it again.
+ */
+export async function takeServing(
+  db: Queryable,
+  holder: string,
+  mode: ReadyQueueMode,
+  leaseMs: number,
+  now: Instant,
+): Promise<Serving> {
+  const taken = await db.query(
+    `insert into sluice.serving as s (holder, ready_queue, renewed_at)
+     values ($1::uuid, $2, coalesce($4::timestamptz, now()))
+     on conflict (only_row) do update set
+       holder = excluded.holder, ready_queue = excluded.ready_queue,
+       renewed_at = excluded.renewed_at
+     where s.holder = excluded.holder
+       or (s.ready_queue = 'redis' and excluded.ready_queue = 'redis')
+       or s.renewed_at < excluded.renewed_at - $3::float8 * interval '1 ms'
+     returning s.holder`,
+    [holder, mode, leaseMs, now],
+  );
+  if (taken.length > 0) return { kind: 'serving' };
+  const [row] = await db.query<{ holder: string; ready_queue: ReadyQueueMode; renewed_at: Date }>(
+    'select holder, ready_queue, renewed_at from sluice.serving',
+  );
+  // It left in between the two statements.
+  if (row === undefined) return takeServing(db, holder, mode, leaseMs, now);
+  return {
+    kind: 'standby',
+    holder: row.holder,
+    mode: row.ready_queue,
+    renewedAt: row.renewed_at,
+  };
+}
+
+/** False: another process took over. A lapsed lease that nobody took is still the holder's. */
+export async function renewServing(db: Queryable, holder: string, now: Instant): Promise<boolean> {
+  const renewed = await db.query(
+    `update sluice.serving set renewed_at = coalesce($2::timestamptz, now())
+     where holder = $1::uuid returning holder`,
+    [holder, now],
+  );
+  return renewed.length > 0;
+}
+
+/** The next one need not wait for the lease to lapse. */
+export async function leaveServing(db: Queryable, holder: string): Promise<void> {
+  await db.query('delete from sluice.serving where holder = $1::uuid', [holder]);
+}

@@ -1,0 +1,122 @@
+import type { TaskId, WorkerId } from '../domain/ids.js';
+import {
+  attemptColumns,
+  attemptOf,
+  type AttemptTaskRow,
+  type AttemptRow,
+} from './find-attempts.js';
+import type { Instant, Queryable } from './database.js';
+
+/**
+ * What went wrong with attempts and workers while nobody looked. These only find: what becomes of
+ * an attempt is decided above, and written fenced by its lease. All of them go by tasks_held, so
+ * that they cost by what runs, whatever waits.
+ */
+
+export interface BuriedWorker {
+  readonly workerId: WorkerId;
+  readonly silentMs: number;
+}
+
+/** Index: workers_living. */
+export async function buryLapsedWorkers(
+  db: Queryable,
+  leaseMs: number,
+  now: Instant,
+): Promise<BuriedWorker[]> {
+  const rows = await db.query<{ id: WorkerId; silent_ms: number }>(
+    `update sluice.workers set status = 'dead', current_load = 0
+     where status <> 'dead'
+       and last_heartbeat_at
+         < coalesce($2::timestamptz, now()) - $1::float8 * interval '1 ms'
+     returning id,
+       extract(epoch from coalesce($2::timestamptz, now()) - last_heartbeat_at)::float8 * 1000
+         as silent_ms`,
+    [leaseMs, now],
+  );
+  return rows.map((row) => ({ workerId: row.id, silentMs: row.silent_ms }));
+}
+
+// A loose scan: one probe for each worker that holds something.
+const holders = `
+  holder as (
+    (
+      select worker_id from sluice.tasks
+      where worker_id is not null order by worker_id limit 1
+    )
+    union all
+    select following.worker_id from holder cross join lateral (
+      select t.worker_id from sluice.tasks t
+      where t.worker_id > holder.worker_id order by t.worker_id limit 1
+    ) following
+  )`;
+
+/** Held by a worker that is dead, or of which nothing is known. */
+export async function findOrphans(db: Queryable, limit: number): Promise<AttemptRow[]> {
+  const rows = await db.query<AttemptTaskRow>(
+    `with recursive ${holders}
+     select ${attemptColumns}
+     from holder cross join lateral (
+       select * from sluice.tasks t
+       where t.worker_id = holder.worker_id order by t.lapses_at limit $1
+     ) task
+     where not exists (
+       select from sluice.workers w where w.id = holder.worker_id and w.status <> 'dead'
+     )
+     limit $1`,
+    [limit],
+  );
+  return rows.map(attemptOf);
+}
+
+/**
+ * Executing: timed out; its worker, which ends it by itself, gets `graceMs` to say so. Assigned:
+ * never started.
+ */
+export async function findOverdue(
+  db: Queryable,
+  limit: number,
+  graceMs: number,
+  now: Instant,
+): Promise<AttemptRow[]> {
+  const rows = await db.query<AttemptTaskRow>(
+    `with recursive ${holders}
+     select ${attemptColumns}
+     from holder cross join lateral (
+       select * from sluice.tasks t
+       where t.worker_id = holder.worker_id
+         and t.lapses_at < coalesce($3::timestamptz, now())
+         and (
+           t.status = 'assigned'
+           or t.lapses_at < coalesce($3::timestamptz, now()) - $2::float8 * interval '1 ms'
+         )
+       order by t.lapses_at limit $1
+     ) task
+     limit $1`,
+    [limit, graceMs, now],
+  );
+  return rows.map(attemptOf);
+}
+
+export async function findHeldBy(
+  db: Queryable,
+  workerId: WorkerId,
+  limit: number,
+): Promise<AttemptRow[]> {
+  const rows = await db.query<AttemptTaskRow>(
+    `select ${attemptColumns} from sluice.tasks task
+     where task.worker_id = $1::uuid order by task.lapses_at limit $2`,
+    [workerId, limit],
+  );
+  return rows.map(attemptOf);
+}
+
+/** All of it in one snapshot: a walk in pieces would miss what starts meanwhile. */
+export async function listRunning(
+  db: Queryable,
+): Promise<{ readonly taskId: TaskId; readonly queue: string }[]> {
+  const rows = await db.query<{ id: TaskId; queue: string }>(
+    'select id, queue from sluice.tasks where worker_id is not null',
+  );
+  return rows.map((row) => ({ taskId: row.id, queue: row.queue }));
+}

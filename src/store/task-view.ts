@@ -1,0 +1,136 @@
+import type { TaskId } from '../domain/ids.js';
+import type { JsonObject, JsonValue } from '../domain/json.js';
+import { defaultAgeing, effectivePriority, priorityOf, type Ageing } from '../domain/priority.js';
+import type { Cost } from '../domain/queue-settings.js';
+import type { TaskView } from '../protocol/api.js';
+import { stateSince, tellHistory, type ToldColumns } from './task-history.js';
+import { attemptErrorFromJson } from './task-row.js';
+
+/** A living task and one in history, in the same columns, for a union of both. */
+const sharedColumns = `id, task_type, queue, capabilities, priority, status, retry_count,
+  max_retries, attempt, created_at, run_at, eligible_at, queued_at, assigned_at, started_at,
+  ended_at, worker_id, progress_percent, progress_message, error, timeout_seconds,
+  dispatch_deadline_seconds, workflow_id, idempotency_key, cost, user_id, tags, trace_id,
+  past_attempts`;
+export const livingColumns = `${sharedColumns}, null::json as result, null::json as usage`;
+export const historyColumns = `${sharedColumns}, result, usage`;
+
+/**
+ * What a view needs beyond those columns, for a task aliased `task`: the last of its past attempts
+ * (all of them with its history), its parameters, its queue's ageing. array_to_json, because it
+ * does not look into the elements: a message may hold an escape that Postgres can't turn into text.
+ */
+export function viewColumns(withHistory: boolean): string {
+  const kept = withHistory
+    ? 'task.past_attempts'
+    : 'task.past_attempts[cardinality(task.past_attempts):]';
+  return `task.id, task.task_type, task.queue, task.capabilities, task.priority, task.status,
+    task.retry_count, task.max_retries, task.attempt, task.created_at, task.run_at,
+    task.eligible_at, task.queued_at, task.assigned_at, task.started_at, task.ended_at,
+    task.worker_id, task.progress_percent, task.progress_message, task.error,
+    task.timeout_seconds, task.dispatch_deadline_seconds, task.workflow_id, task.idempotency_key,
+    task.cost, task.user_id, task.tags, task.trace_id, task.result, task.usage,
+    array_to_json(${kept}) as past_attempts, input.parameters,
+    queue.name is not null as queue_known, queue.low_to_medium_ms, queue.low_to_high_ms,
+    queue.medium_to_high_ms`;
+}
+
+export const viewJoins = `
+  left join sluice.task_inputs input on input.task_id = task.id
+  left join sluice.queues queue on queue.name = task.queue`;
+
+export interface ViewRow extends ToldColumns {
+  readonly id: TaskId;
+  readonly task_type: string;
+  readonly queue: string;
+  readonly capabilities: readonly string[];
+  readonly priority: number;
+  readonly retry_count: number;
+  readonly max_retries: number;
+  readonly run_at: Date | null;
+  readonly eligible_at: Date;
+  readonly progress_percent: number | null;
+  readonly progress_message: string | null;
+  readonly timeout_seconds: number;
+  readonly dispatch_deadline_seconds: number | null;
+  readonly workflow_id: string | null;
+  readonly idempotency_key: string | null;
+  readonly cost: Cost | null;
+  readonly user_id: string | null;
+  readonly tags: readonly string[];
+  readonly trace_id: string | null;
+  readonly result: JsonValue;
+  readonly usage: Cost | null;
+  /** Null: it ended so long ago that its parameters are no longer kept. */
+  readonly parameters: JsonObject | null;
+  readonly queue_known: boolean;
+  readonly low_to_medium_ms: number | null;
+  readonly low_to_high_ms: number | null;
+  readonly medium_to_high_ms: number | null;
+}
+
+export function toTaskView(row: ViewRow, now: Date, withHistory: boolean): TaskView {
+  const { progress_percent: percent, progress_message: message } = row;
+  return {
+    taskId: row.id,
+    taskType: row.task_type,
+    queue: row.queue,
+    priority: priorityOf(row.priority),
+    effectivePriority: effectivePriorityOf(row, now),
+    status: row.status,
+    parameters: row.parameters ?? {},
+    requiredCapabilities: row.capabilities,
+    retryCount: row.retry_count,
+    maxRetries: row.max_retries,
+    attempt: row.attempt,
+    createdAt: row.created_at,
+    runAt: row.run_at,
+    eligibleAt: row.eligible_at,
+    queuedAt: row.queued_at,
+    assignedAt: row.assigned_at,
+    startedAt: row.started_at,
+    completedAt: row.ended_at,
+    assignedWorkerId: row.worker_id,
+    progress: percent === null ? null : { percent, message },
+    result: row.result,
+    error: row.error === null ? null : attemptErrorFromJson(row.error),
+    timeoutSeconds: row.timeout_seconds,
+    dispatchDeadline: dispatchDeadlineOf(row),
+    workflowId: row.workflow_id,
+    idempotencyKey: row.idempotency_key,
+    cost: row.cost,
+    usage: row.usage,
+    userId: row.user_id,
+    tags: row.tags,
+    traceId: row.trace_id,
+    currentStateDurationSeconds: secondsBetween(stateSince(row), now),
+    ...(withHistory && { history: tellHistory(row) }),
+  };
+}
+
+/** As it was when it was taken or ended, and as it is while it waits. */
+function effectivePriorityOf(row: ViewRow, now: Date): TaskView['effectivePriority'] {
+  const until = row.assigned_at ?? row.ended_at ?? now;
+  const ageMs = Math.max(0, until.getTime() - row.eligible_at.getTime());
+  return effectivePriority(priorityOf(row.priority), ageMs, ageingOf(row));
+}
+
+/** A queue's row is written a moment after its first task. */
+function ageingOf(row: ViewRow): Ageing {
+  if (!row.queue_known) return defaultAgeing;
+  return {
+    lowToMediumMs: row.low_to_medium_ms,
+    lowToHighMs: row.low_to_high_ms,
+    mediumToHighMs: row.medium_to_high_ms,
+  };
+}
+
+/** Not from expires_at, which is infinity once the deadline was met. */
+function dispatchDeadlineOf(row: ViewRow): Date | null {
+  const seconds = row.dispatch_deadline_seconds;
+  return seconds === null ? null : new Date(row.eligible_at.getTime() + seconds * 1000);
+}
+
+function secondsBetween(from: Date, to: Date): number {
+  return Math.max(0, to.getTime() - from.getTime()) / 1000;
+}

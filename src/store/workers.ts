@@ -1,0 +1,281 @@
+import type { Lease, TaskId, WorkerId } from '../domain/ids.js';
+import type { Heartbeat, Page, PageRequest, Registration, WorkerView } from '../protocol/api.js';
+import type { Database, Instant, Queryable } from './database.js';
+import { letGoUnlisted } from './hold-workflows.js';
+import { decodeIdCursor, defaultPageLimit, encodeCursor } from './paging.js';
+
+/** The same id again, after an answer that was lost, is the same worker. */
+export async function registerWorker(
+  db: Queryable,
+  workerId: WorkerId,
+  registration: Registration & { readonly capacity: number },
+  now: Instant,
+): Promise<void> {
+  await db.query(
+    `insert into sluice.workers
+       (id, name, host, version, capabilities, task_types, queues, capacity,
+        registered_at, last_heartbeat_at)
+     select $1::uuid, $2, $3, $4, $5::text[], $6::text[], $7::text[], $8::int, instant, instant
+     from coalesce($9::timestamptz, now()) as instant
+     on conflict (id) do nothing`,
+    [
+      workerId,
+      registration.name ?? null,
+      registration.host ?? null,
+      registration.version ?? null,
+      registration.capabilities ?? [],
+      namesOrAll(registration.taskTypes),
+      namesOrAll(registration.queues),
+      registration.capacity,
+      now,
+    ],
+  );
+}
+
+function namesOrAll(names: readonly string[] | undefined): readonly string[] | null {
+  return names === undefined || names.includes('*') ? null : names;
+}
+
+export interface HeldTask {
+  readonly taskId: TaskId;
+  readonly lease: Lease;
+  readonly assignedAt: Date;
+  /** Since it was claimed, by the database's clock. */
+  readonly heldMs: number;
+}
+
+export type Beat =
+  | {
+      readonly kind: 'known';
+      readonly drainRequested: boolean;
+      readonly held: readonly HeldTask[];
+    }
+  | { readonly kind: 'unknown' };
+
+interface BeatRow {
+  drain_requested: boolean;
+  keeps_a_place: boolean;
+  task_id: TaskId | null;
+  lease: Lease;
+  assigned_at: Date;
+  held_ms: number;
+}
+
+/**
+ * One row for the worker, not one per task, which is why a beat every 10 s costs nothing. A worker
+ * that was declared dead is not revived: its tasks may already be with others.
+ */
+export async function beat(
+  db: Database,
+  workerId: WorkerId,
+  heartbeat: Heartbeat,
+  now: Instant,
+): Promise<Beat> {
+  const rows = await db.query<BeatRow>(
+    `with beat as (
+       update sluice.workers set
+         status = $2,
+         current_load = $3::int,
+         capacity = coalesce($4::int, capacity),
+         memory_usage = $5::float8,
+         event_loop_delay_ms = $6::float8,
+         health = $7::json,
+         last_heartbeat_at = coalesce($8::timestamptz, now())
+       where id = $1::uuid and status <> 'dead'
+       returning drain_requested, last_heartbeat_at as instant
+     )
+     select beat.drain_requested,
+       exists (
+         select from sluice.workflows
+         where held_task is not null and held_worker_id = $1::uuid
+       ) as keeps_a_place,
+       t.id as task_id, t.lease, t.assigned_at,
+       extract(epoch from beat.instant - t.assigned_at)::float8 * 1000 as held_ms
+     from beat left join sluice.tasks t on t.worker_id = $1::uuid`,
+    [
+      workerId,
+      heartbeat.status,
+      heartbeat.currentLoad,
+      heartbeat.maxCapacity ?? null,
+      heartbeat.memoryUsage ?? null,
+      heartbeat.eventLoopDelayMs ?? null,
+      heartbeat.health === undefined ? null : JSON.stringify(heartbeat.health),
+      now,
+    ],
+  );
+  const [first] = rows;
+  if (first === undefined) return { kind: 'unknown' };
+  if (first.keeps_a_place && heartbeat.currentTasks !== undefined) {
+    await letGoUnlisted(db, workerId, heartbeat.currentTasks, now);
+  }
+  return { kind: 'known', drainRequested: first.drain_requested, held: rows.flatMap(toHeld) };
+}
+
+function toHeld(row: BeatRow): HeldTask[] {
+  if (row.task_id === null) return [];
+  return [
+    {
+      taskId: row.task_id,
+      lease: row.lease,
+      assignedAt: row.assigned_at,
+      heldMs: row.held_ms,
+    },
+  ];
+}
+
+/**
+ * A worker that was declared dead registers again and names what it still runs: leases of a worker
+ * that is dead or gone move to its new id, leases of a living one do not.
+ */
+export async function adoptTasks(
+  db: Queryable,
+  workerId: WorkerId,
+  taskIds: readonly TaskId[],
+): Promise<TaskId[]> {
+  const rows = await db.query<{ id: TaskId }>(
+    `update sluice.tasks t set worker_id = $1::uuid
+     where t.id = any($2::uuid[]) and t.lease is not null and not exists (
+       select from sluice.workers w where w.id = t.worker_id and w.status <> 'dead'
+     )
+     returning t.id`,
+    [workerId, taskIds],
+  );
+  return rows.map((row) => row.id);
+}
+
+interface WorkerRow {
+  id: WorkerId;
+  name: string | null;
+  host: string | null;
+  version: string | null;
+  status: 'active' | 'draining' | 'dead';
+  capabilities: string[];
+  task_types: string[] | null;
+  queues: string[] | null;
+  capacity: number;
+  current_load: number;
+  memory_usage: number | null;
+  event_loop_delay_ms: number | null;
+  registered_at: Date;
+  last_heartbeat_at: Date;
+}
+
+const columns = `id, name, host, version, status, capabilities, task_types, queues, capacity,
+  current_load, memory_usage, event_loop_delay_ms, registered_at, last_heartbeat_at`;
+
+export async function findWorker(db: Queryable, workerId: WorkerId): Promise<WorkerView | null> {
+  const [row] = await db.query<WorkerRow>(
+    `select ${columns} from sluice.workers where id = $1::uuid`,
+    [workerId],
+  );
+  return row === undefined ? null : toView(row);
+}
+
+export async function listWorkers(db: Queryable, page: PageRequest): Promise<Page<WorkerView>> {
+  const limit = page.limit ?? defaultPageLimit;
+  const rows = await db.query<WorkerRow>(
+    `select ${columns} from sluice.workers
+     where $1::uuid is null or id > $1::uuid order by id limit $2`,
+    [page.cursor === undefined ? null : decodeIdCursor(page.cursor), limit],
+  );
+  const last = rows.length < limit ? undefined : rows.at(-1);
+  return {
+    items: rows.map(toView),
+    nextCursor: last === undefined ? null : encodeCursor(last.id),
+  };
+}
+
+/** False: there is no such worker, or it is dead. */
+export async function requestDrain(db: Queryable, workerId: WorkerId): Promise<boolean> {
+  const rows = await db.query(
+    `update sluice.workers set drain_requested = true
+     where id = $1::uuid and status <> 'dead' returning id`,
+    [workerId],
+  );
+  return rows.length > 0;
+}
+
+/** A worker that says goodbye. What it still holds is given back by whoever calls this. */
+export async function buryWorker(db: Queryable, workerId: WorkerId): Promise<boolean> {
+  const rows = await db.query(
+    `update sluice.workers set status = 'dead', current_load = 0
+     where id = $1::uuid and status <> 'dead' returning id`,
+    [workerId],
+  );
+  return rows.length > 0;
+}
+
+export interface WorkerCounts {
+  readonly active: number;
+  readonly draining: number;
+  readonly dead: number;
+  readonly totalCapacity: number;
+  readonly usedCapacity: number;
+}
+
+/** The dead count for an hour. */
+export async function countWorkers(db: Queryable, now: Instant): Promise<WorkerCounts> {
+  const [row] = await db.query<{
+    active: number;
+    draining: number;
+    dead: number;
+    total_capacity: number;
+    used_capacity: number;
+  }>(
+    `select count(*) filter (where status = 'active') as active,
+       count(*) filter (where status = 'draining') as draining,
+       count(*) filter (
+         where status = 'dead'
+           and last_heartbeat_at > coalesce($1::timestamptz, now()) - interval '1 hour'
+       ) as dead,
+       coalesce(sum(capacity) filter (where status <> 'dead'), 0) as total_capacity,
+       coalesce(sum(current_load) filter (where status <> 'dead'), 0) as used_capacity
+     from sluice.workers`,
+    [now],
+  );
+  if (row === undefined) throw new Error('an aggregate without groups answered no row');
+  return {
+    active: row.active,
+    draining: row.draining,
+    dead: row.dead,
+    totalCapacity: row.total_capacity,
+    usedCapacity: row.used_capacity,
+  };
+}
+
+/** The dead that nobody needs to see any more. One that still holds a task must stay: see orphans. */
+export async function purgeWorkers(
+  db: Queryable,
+  olderThanMs: number,
+  now: Instant,
+): Promise<WorkerId[]> {
+  const rows = await db.query<{ id: WorkerId }>(
+    `delete from sluice.workers w
+     where w.status = 'dead'
+       and w.last_heartbeat_at
+         < coalesce($2::timestamptz, now()) - $1::float8 * interval '1 ms'
+       and not exists (select from sluice.tasks t where t.worker_id = w.id)
+     returning w.id`,
+    [olderThanMs, now],
+  );
+  return rows.map((row) => row.id);
+}
+
+function toView(row: WorkerRow): WorkerView {
+  return {
+    workerId: row.id,
+    name: row.name,
+    host: row.host,
+    version: row.version,
+    status: row.status,
+    capabilities: row.capabilities,
+    taskTypes: row.task_types,
+    queues: row.queues,
+    capacity: row.capacity,
+    currentLoad: row.current_load,
+    memoryUsage: row.memory_usage,
+    eventLoopDelayMs: row.event_loop_delay_ms,
+    registeredAt: row.registered_at,
+    lastHeartbeatAt: row.last_heartbeat_at,
+  };
+}
