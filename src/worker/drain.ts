@@ -31,6 +31,6 @@ export async function drain(options: DrainOptions): Promise<void> {
     if (held.length > 0) await release(held);
   }
   const leftMs = Math.max(lastResultsMs, endsAt - performance.now());
-  await reports.whenEmpty(AbortSignal.timeout(leftMs));
+  await reports.whenEmpty(AbortSignal.timeout(Math.ceil(leftMs)));
   reports.giveUp();
 }
