@@ -110,9 +110,12 @@ export async function findSettled(db: Queryable, held: readonly Held[]): Promise
   });
 }
 
+/** An attempt that was ended for its worker, as lapsed or timed out, was never reported. */
+const reportedOutcomes: ReadonlySet<string> = new Set(['failed', 'deferred']);
+
 /** Read here and not in SQL: json there stumbles over a \\u0000 in any error message of the task. */
 function settledStatus(row: PastLeaseRow): TaskState | null {
   if (row.last_lease === row.lease) return hasEnded(row.status) ? row.status : null;
   const past = row.past_attempts.find((attempt) => attempt.lease === row.lease);
-  return past === undefined ? null : past.became;
+  return past !== undefined && reportedOutcomes.has(past.outcome) ? past.became : null;
 }

@@ -1,0 +1,258 @@
+import { Client } from 'pg';
+import { afterAll, afterEach, beforeAll, describe } from 'vitest';
+
+import type { AttemptError } from '../../src/domain/attempt-error.js';
+import { SluiceError, type ErrorCode } from '../../src/domain/errors.js';
+import type { TaskId, WorkerId } from '../../src/domain/ids.js';
+import type { JsonValue } from '../../src/domain/json.js';
+import type { TaskState } from '../../src/domain/task-state.js';
+import { openEngine, type Engine, type OpenEngineOptions } from '../../src/engine/open-engine.js';
+import type { EngineSettings } from '../../src/engine/settings.js';
+import type {
+  ClaimedTask,
+  Held,
+  PollRequest,
+  Registration,
+  Report,
+  ReportAnswer,
+  TaskDraft,
+  TaskView,
+} from '../../src/protocol/api.js';
+import { ManualClock } from '../../src/runtime/clock.js';
+import { createTestDatabase } from '../support/postgres.js';
+import { until } from '../support/until.js';
+
+/** Ticks in a hurry. What lapses goes by the manual clock, so it lapses only when a test says so. */
+export const quickTicks: Partial<EngineSettings> = {
+  sweepIntervalMs: 20,
+  discoverIntervalMs: 20,
+};
+
+export interface EngineUnderTest {
+  readonly engine: Engine;
+  readonly clock: ManualClock;
+}
+
+/**
+ * The same tests on embedded Postgres and on a server. One engine for all of them, since embedded
+ * Postgres takes seconds to create: each test keeps to a queue of its own.
+ */
+export function describeOnEveryEngine(
+  name: string,
+  body: (under: () => EngineUnderTest) => void,
+  settings: Partial<EngineSettings> = {},
+): void {
+  const open = async (database: OpenEngineOptions['database']): Promise<EngineUnderTest> => {
+    const clock = new ManualClock(Date.now());
+    const engine = await openEngine({
+      database,
+      clock,
+      random: () => 0.5,
+      settings: { ...quickTicks, ...settings },
+    });
+    return { engine, clock };
+  };
+  describe(`${name} on PGlite`, () => {
+    let under: EngineUnderTest;
+    beforeAll(async () => {
+      under = await open({ kind: 'pglite' });
+    });
+    afterAll(() => under.engine.close());
+    body(() => under);
+  });
+  describeOnPostgres(name, (server) => {
+    let under: EngineUnderTest;
+    beforeAll(async () => {
+      under = await open({ kind: 'postgres', url: server().url });
+    });
+    afterAll(() => under.engine.close());
+    body(() => under);
+  });
+}
+
+export interface TestServer {
+  readonly url: string;
+  /** Closed after the test at the latest. */
+  open(options?: Omit<Partial<OpenEngineOptions>, 'database'>): Promise<Engine>;
+  /** As somebody else's connection sees it. */
+  sql<Row>(text: string, parameters?: readonly unknown[]): Promise<Row[]>;
+  /** A connection of its own, for a transaction that stays open; ended after the test. */
+  connect(): Promise<Client>;
+}
+
+/** Several engines, and connections besides them, on one database of a Postgres server. */
+export function describeOnPostgres(name: string, body: (server: () => TestServer) => void): void {
+  describe(`${name} on Postgres`, () => {
+    let server: TestServer;
+    let drop: () => Promise<void>;
+    const engines: Engine[] = [];
+    const clients: Client[] = [];
+
+    beforeAll(async () => {
+      const database = await createTestDatabase();
+      drop = () => database.drop();
+      const connect = async (): Promise<Client> => {
+        const client = new Client({ connectionString: database.url });
+        await client.connect();
+        clients.push(client);
+        return client;
+      };
+      server = {
+        url: database.url,
+        connect,
+        sql: async <Row>(text: string, parameters: readonly unknown[] = []) => {
+          const client = new Client({ connectionString: database.url });
+          await client.connect();
+          try {
+            return (await client.query(text, [...parameters])).rows as Row[];
+          } finally {
+            await client.end();
+          }
+        },
+        open: async (options = {}) => {
+          const { settings, ...rest } = options;
+          const engine = await openEngine({
+            ...rest,
+            database: { kind: 'postgres', url: database.url },
+            settings: { ...quickTicks, ...settings },
+          });
+          engines.push(engine);
+          return engine;
+        },
+      };
+    });
+    afterEach(async () => {
+      await Promise.all(clients.splice(0).map((client) => client.end()));
+      await Promise.all(engines.splice(0).map((engine) => engine.close()));
+    });
+    afterAll(() => drop());
+    body(() => server);
+  });
+}
+
+export function emptyTables({ sql }: TestServer): Promise<unknown> {
+  return sql(`truncate sluice.tasks, sluice.task_inputs, sluice.task_history, sluice.queues,
+    sluice.idempotency_keys, sluice.workflows, sluice.limits, sluice.workers, sluice.serving`);
+}
+
+/** A worker without a process: a test decides what it does and when. */
+export class TestWorker {
+  readonly #engine: Engine;
+  readonly workerId: WorkerId;
+
+  constructor(engine: Engine, workerId: WorkerId) {
+    this.#engine = engine;
+    this.workerId = workerId;
+  }
+
+  static async register(engine: Engine, registration: Registration = {}): Promise<TestWorker> {
+    const { workerId } = await engine.register({ capacity: 1000, ...registration });
+    return new TestWorker(engine, workerId);
+  }
+
+  /** What there is now, without waiting. */
+  async look(count = 1, request: Partial<PollRequest> = {}): Promise<readonly ClaimedTask[]> {
+    const poll = { availableCapacity: count, ...request };
+    return (await this.#engine.poll(this.workerId, poll)).tasks;
+  }
+
+  /** Exactly this many, as soon as they come. */
+  async take(count: number, request: Partial<PollRequest> = {}): Promise<ClaimedTask[]> {
+    const taken: ClaimedTask[] = [];
+    await until(`${count} tasks to be taken`, async () => {
+      taken.push(...(await this.look(count - taken.length, { waitMs: 5_000, ...request })));
+      return taken.length >= count;
+    });
+    return taken;
+  }
+
+  async takeOne(request: Partial<PollRequest> = {}): Promise<ClaimedTask> {
+    const [task] = await this.take(1, request);
+    if (task === undefined) throw new Error('one task was asked for');
+    return task;
+  }
+
+  async report(report: Report): Promise<ReportAnswer> {
+    const [answer] = await this.#engine.report(this.workerId, [report]);
+    if (answer === undefined) throw new Error('a report was not answered');
+    return answer;
+  }
+
+  complete({ taskId, lease }: Held, result: JsonValue = null): Promise<ReportAnswer> {
+    return this.report({ taskId, lease, status: 'completed', result });
+  }
+
+  completeAll(tasks: readonly Held[]): Promise<readonly ReportAnswer[]> {
+    return this.#engine.report(
+      this.workerId,
+      tasks.map(({ taskId, lease }) => ({ taskId, lease, status: 'completed', result: null })),
+    );
+  }
+
+  fail({ taskId, lease }: Held, error: Partial<AttemptError> = {}): Promise<ReportAnswer> {
+    return this.report({ taskId, lease, status: 'failed', error: { ...broken, ...error } });
+  }
+
+  beat(holding: readonly Held[]): ReturnType<Engine['heartbeat']> {
+    return this.#engine.heartbeat(this.workerId, {
+      currentLoad: holding.length,
+      status: 'active',
+      currentTasks: holding.map(({ taskId }) => taskId),
+    });
+  }
+}
+
+export const broken: AttemptError = { code: 'BROKEN', message: 'it broke', retriable: true };
+
+let queues = 0;
+
+/** A queue that no other test of this file uses. */
+export function freshQueue(): string {
+  queues += 1;
+  return `queue-${queues}`;
+}
+
+export async function untilStatus(
+  engine: Engine,
+  taskId: TaskId,
+  ...wanted: TaskState[]
+): Promise<TaskView> {
+  return until(`task ${taskId} to be ${wanted.join(' or ')}`, async () => {
+    const task = await engine.getTask(taskId);
+    return wanted.includes(task.status) ? task : null;
+  });
+}
+
+export async function submitAll(
+  engine: Engine,
+  drafts: readonly TaskDraft[],
+): Promise<readonly TaskId[]> {
+  const taskIds: TaskId[] = [];
+  for (let from = 0; from < drafts.length; from += 5_000) {
+    const outcomes = await engine.submitMany(drafts.slice(from, from + 5_000));
+    for (const outcome of outcomes) {
+      if (outcome.kind === 'refused') throw new Error(`refused: ${outcome.detail}`);
+      taskIds.push(outcome.receipt.taskId);
+    }
+  }
+  return taskIds;
+}
+
+export function drafts(count: number, draft: TaskDraft): TaskDraft[] {
+  return Array.from({ length: count }, (_, index) => ({ ...draft, parameters: { index } }));
+}
+
+export function indexOf({ parameters }: Pick<ClaimedTask, 'parameters'>): number {
+  return Number(parameters.index);
+}
+
+/** The code that a call was refused with; null when it was not. */
+export async function refusal(call: Promise<unknown>): Promise<ErrorCode | null> {
+  try {
+    await call;
+    return null;
+  } catch (error) {
+    if (error instanceof SluiceError) return error.code;
+    throw error;
+  }
+}
