@@ -89,3 +89,7 @@ export const pageProperties = {
 export const nextCursorSchema = nullable(
   Type.String({ description: 'Where the next page begins; null on the last' }),
 );
+
+export const emptySchema = request('Empty', {}, { description: 'Nothing.' });
+
+export const noContentSchema = Type.Null({ description: 'No content' });

@@ -52,7 +52,7 @@ export function invalidField(path: string, message: string): SluiceError {
 }
 
 export function invalidRequest(errors: readonly FieldError[]): SluiceError {
-  const detail = errors.map(({ path, message }) => `${path} ${message}`.trim()).join('; ');
+  const detail = errors.map(({ path, message }) => `${path || 'The body'} ${message}`).join('; ');
   return new SluiceError('invalid_request', detail, { errors });
 }
 

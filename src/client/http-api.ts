@@ -1,0 +1,365 @@
+import { hasEnded } from '../domain/task-state.js';
+import type { TaskId, WorkerId } from '../domain/ids.js';
+import type {
+  Cancellation,
+  DeadLetterFilter,
+  DeadLetterPattern,
+  Explanation,
+  Heartbeat,
+  HeartbeatAnswer,
+  Held,
+  LimitView,
+  Page,
+  PageRequest,
+  PollAnswer,
+  PollRequest,
+  QueueChange,
+  QueueView,
+  Receipt,
+  Registered,
+  Registration,
+  ReplayRequest,
+  Report,
+  ReportAnswer,
+  SluiceApi,
+  Statistics,
+  SubmitOutcome,
+  TaskChange,
+  TaskDraft,
+  TaskFilter,
+  TaskView,
+  WorkerView,
+} from '../protocol/api.js';
+import type { RateLimit } from '../domain/queue-settings.js';
+import { bounds } from '../protocol/bounds.js';
+import { taskIdFromWire, timestampToWire } from '../protocol/common-wire.js';
+import type {
+  DeadLetterAnalysisWire,
+  DeadLetterPageWire,
+} from '../protocol/dead-letters-schema.js';
+import {
+  deadLetterAnalysisFromWire,
+  deadLetterFilterToWire,
+  deadLetterPageFromWire,
+  replayDeadLettersToWire,
+} from '../protocol/dead-letters-wire.js';
+import type { LimitWire, QueuePageWire, QueueWire } from '../protocol/queues-schema.js';
+import {
+  limitFromWire,
+  queueChangeToWire,
+  queueFromWire,
+  queuePageFromWire,
+  rateLimitToWire,
+} from '../protocol/queues-wire.js';
+import { reportAnswerFromWire, reportToWire } from '../protocol/reports-wire.js';
+import type { StatisticsWire } from '../protocol/statistics-schema.js';
+import { statisticsFromWire } from '../protocol/statistics-wire.js';
+import type {
+  BatchAnswerWire,
+  CancellationWire,
+  ExplanationWire,
+  ReceiptWire,
+  TaskPageWire,
+  TaskWire,
+} from '../protocol/tasks-schema.js';
+import {
+  cancellationFromWire,
+  explanationFromWire,
+  receiptFromWire,
+  replayToWire,
+  submitOutcomesFromWire,
+  taskChangeToWire,
+  taskDraftToWire,
+  taskFilterToWire,
+  taskFromWire,
+  taskPageFromWire,
+} from '../protocol/tasks-wire.js';
+import type {
+  HeartbeatAnswerWire,
+  PollAnswerWire,
+  RegisteredWire,
+  ReportAnswersWire,
+  WorkerPageWire,
+  WorkerWire,
+} from '../protocol/workers-schema.js';
+import {
+  heartbeatAnswerFromWire,
+  heartbeatToWire,
+  heldToWire,
+  pollAnswerFromWire,
+  pollToWire,
+  registeredFromWire,
+  registrationToWire,
+  workerFromWire,
+  workerPageFromWire,
+} from '../protocol/workers-wire.js';
+import { HttpTransport, type HttpOptions } from './http-transport.js';
+
+export type HttpApiOptions = HttpOptions;
+
+/** Sluice over HTTP. Refuses with the same `SluiceError`s as the engine does in-process. */
+export class HttpApi implements SluiceApi {
+  readonly #http: HttpTransport;
+
+  constructor(url: string, options: HttpApiOptions = {}) {
+    this.#http = new HttpTransport(url, options);
+  }
+
+  async submit(draft: TaskDraft): Promise<Receipt> {
+    const body = taskDraftToWire(draft);
+    const { status, answer } = await this.#http.exchange<ReceiptWire>('POST', '/api/v1/tasks', {
+      body,
+    });
+    return receiptFromWire(answer, status === 201);
+  }
+
+  /** In as many requests as their number and size need. */
+  async submitMany(drafts: readonly TaskDraft[]): Promise<readonly SubmitOutcome[]> {
+    const outcomes: SubmitOutcome[] = [];
+    for (const tasks of splitBatch(drafts)) {
+      const answer = await this.#http.post<BatchAnswerWire>(
+        '/api/v1/tasks/batch',
+        `{"tasks":[${tasks.join(',')}]}`,
+      );
+      outcomes.push(...submitOutcomesFromWire(answer));
+    }
+    return outcomes;
+  }
+
+  async getTask(taskId: TaskId, options: { readonly history?: boolean } = {}): Promise<TaskView> {
+    const query = options.history === true ? { include: 'history' } : {};
+    return taskFromWire(await this.#http.get<TaskWire>(taskPath(taskId), query));
+  }
+
+  /** Waits longer than one request may: it asks again until the time is over. */
+  async waitForTask(taskId: TaskId, timeoutMs: number, signal?: AbortSignal): Promise<TaskView> {
+    const endsAtMs = performance.now() + timeoutMs;
+    for (;;) {
+      const leftSeconds = Math.ceil((endsAtMs - performance.now()) / 1000);
+      const waitSeconds = Math.min(Math.max(leftSeconds, 0), bounds.waitSeconds);
+      const task = taskFromWire(
+        await this.#http.get<TaskWire>(
+          `${taskPath(taskId)}/wait`,
+          { timeout_seconds: String(waitSeconds) },
+          { waitMs: waitSeconds * 1000, signal },
+        ),
+      );
+      if (hasEnded(task.status) || performance.now() >= endsAtMs) return task;
+    }
+  }
+
+  async explainTask(taskId: TaskId): Promise<Explanation> {
+    return explanationFromWire(
+      await this.#http.get<ExplanationWire>(`${taskPath(taskId)}/explain`),
+    );
+  }
+
+  async listTasks(filter: TaskFilter, page: PageRequest = {}): Promise<Page<TaskView>> {
+    const query = { ...taskFilterToWire(filter), ...pageQuery(page) };
+    return taskPageFromWire(await this.#http.get<TaskPageWire>('/api/v1/tasks', query));
+  }
+
+  async cancelTask(taskId: TaskId): Promise<Cancellation> {
+    const { answer } = await this.#http.exchange<CancellationWire>('DELETE', taskPath(taskId));
+    return cancellationFromWire(answer);
+  }
+
+  async cancelTasks(filter: TaskFilter): Promise<{ readonly cancelled: number }> {
+    return this.#http.post('/api/v1/tasks/cancel', taskFilterToWire(filter));
+  }
+
+  async changeTask(taskId: TaskId, change: TaskChange): Promise<TaskView> {
+    const body = taskChangeToWire(change);
+    const { answer } = await this.#http.exchange<TaskWire>('PATCH', taskPath(taskId), { body });
+    return taskFromWire(answer);
+  }
+
+  async replayTask(taskId: TaskId, request: ReplayRequest = {}): Promise<TaskView> {
+    return taskFromWire(
+      await this.#http.post<TaskWire>(`${taskPath(taskId)}/replay`, replayToWire(request)),
+    );
+  }
+
+  async listQueues(page: PageRequest = {}): Promise<Page<QueueView>> {
+    return queuePageFromWire(
+      await this.#http.get<QueuePageWire>('/api/v1/queues', pageQuery(page)),
+    );
+  }
+
+  async getQueue(name: string): Promise<QueueView> {
+    return queueFromWire(await this.#http.get<QueueWire>(queuePath(name)));
+  }
+
+  async putQueue(name: string, change: QueueChange): Promise<QueueView> {
+    return queueFromWire(
+      await this.#http.put<QueueWire>(queuePath(name), queueChangeToWire(change)),
+    );
+  }
+
+  async pauseQueue(name: string, until?: Date): Promise<QueueView> {
+    const body = until === undefined ? {} : { until: timestampToWire(until) };
+    return queueFromWire(await this.#http.post<QueueWire>(`${queuePath(name)}/pause`, body));
+  }
+
+  async resumeQueue(name: string): Promise<QueueView> {
+    return queueFromWire(await this.#http.post<QueueWire>(`${queuePath(name)}/resume`, {}));
+  }
+
+  async listLimits(): Promise<readonly LimitView[]> {
+    const { items } = await this.#http.get<{ items: LimitWire[] }>('/api/v1/limits');
+    return items.map(limitFromWire);
+  }
+
+  async getLimit(name: string): Promise<LimitView> {
+    return limitFromWire(await this.#http.get<LimitWire>(limitPath(name)));
+  }
+
+  async putLimit(name: string, limit: RateLimit): Promise<LimitView> {
+    return limitFromWire(await this.#http.put<LimitWire>(limitPath(name), rateLimitToWire(limit)));
+  }
+
+  async deleteLimit(name: string): Promise<void> {
+    await this.#http.exchange('DELETE', limitPath(name));
+  }
+
+  async getStatistics(): Promise<Statistics> {
+    return statisticsFromWire(await this.#http.get<StatisticsWire>('/api/v1/queue/stats'));
+  }
+
+  async listDeadLetters(
+    filter: DeadLetterFilter,
+    page: PageRequest = {},
+  ): Promise<Page<TaskView> & { readonly totalCount: number }> {
+    const query = { ...deadLetterFilterToWire(filter), ...pageQuery(page) };
+    return deadLetterPageFromWire(await this.#http.get<DeadLetterPageWire>('/api/v1/dlq', query));
+  }
+
+  async replayDeadLetters(
+    filter: DeadLetterFilter,
+    request: ReplayRequest = {},
+  ): Promise<{ readonly replayed: number }> {
+    return this.#http.post('/api/v1/dlq/replay', replayDeadLettersToWire(filter, request));
+  }
+
+  async analyseDeadLetters(): Promise<readonly DeadLetterPattern[]> {
+    return deadLetterAnalysisFromWire(
+      await this.#http.get<DeadLetterAnalysisWire>('/api/v1/dlq/analysis'),
+    );
+  }
+
+  async register(registration: Registration): Promise<Registered> {
+    return registeredFromWire(
+      await this.#http.post<RegisteredWire>(
+        '/internal/workers/register',
+        registrationToWire(registration),
+      ),
+    );
+  }
+
+  async poll(workerId: WorkerId, request: PollRequest, signal?: AbortSignal): Promise<PollAnswer> {
+    const waitMs = Math.min(request.waitMs ?? 0, bounds.waitSeconds * 1000);
+    return pollAnswerFromWire(
+      await this.#http.post<PollAnswerWire>(
+        `${workerPath(workerId)}/poll`,
+        pollToWire({ ...request, waitMs }),
+        { waitMs, signal },
+      ),
+    );
+  }
+
+  async start(workerId: WorkerId, held: Held): Promise<void> {
+    await this.#http.post(`${workerPath(workerId)}/start`, heldToWire(held));
+  }
+
+  async progress(
+    workerId: WorkerId,
+    held: Held,
+    progress: { readonly percent: number; readonly message?: string },
+  ): Promise<void> {
+    await this.#http.post(`${workerPath(workerId)}/progress`, {
+      ...heldToWire(held),
+      progress_percent: progress.percent,
+      status_message: progress.message,
+    });
+  }
+
+  async report(workerId: WorkerId, reports: readonly Report[]): Promise<readonly ReportAnswer[]> {
+    if (reports.length === 0) return [];
+    const { results } = await this.#http.post<ReportAnswersWire>(`${workerPath(workerId)}/result`, {
+      results: reports.map(reportToWire),
+    });
+    return results.map(reportAnswerFromWire);
+  }
+
+  async release(
+    workerId: WorkerId,
+    held: readonly Held[],
+  ): Promise<{ readonly released: readonly TaskId[]; readonly lost: readonly TaskId[] }> {
+    if (held.length === 0) return { released: [], lost: [] };
+    const { released, lost } = await this.#http.post<{ released: string[]; lost: string[] }>(
+      `${workerPath(workerId)}/release`,
+      { tasks: held.map(heldToWire) },
+    );
+    return { released: released.map(taskIdFromWire), lost: lost.map(taskIdFromWire) };
+  }
+
+  async heartbeat(workerId: WorkerId, beat: Heartbeat): Promise<HeartbeatAnswer> {
+    return heartbeatAnswerFromWire(
+      await this.#http.post<HeartbeatAnswerWire>(
+        `${workerPath(workerId)}/heartbeat`,
+        heartbeatToWire(beat),
+      ),
+    );
+  }
+
+  async deregister(workerId: WorkerId): Promise<void> {
+    await this.#http.post(`${workerPath(workerId)}/deregister`, {});
+  }
+
+  async listWorkers(page: PageRequest = {}): Promise<Page<WorkerView>> {
+    return workerPageFromWire(
+      await this.#http.get<WorkerPageWire>('/api/v1/workers', pageQuery(page)),
+    );
+  }
+
+  async getWorker(workerId: WorkerId): Promise<WorkerView> {
+    return workerFromWire(await this.#http.get<WorkerWire>(fleetPath(workerId)));
+  }
+
+  async drainWorker(workerId: WorkerId): Promise<WorkerView> {
+    return workerFromWire(await this.#http.post<WorkerWire>(`${fleetPath(workerId)}/drain`, {}));
+  }
+}
+
+/** The JSON of the drafts, in pieces that one request may carry. */
+function* splitBatch(drafts: readonly TaskDraft[]): Generator<string[]> {
+  // Characters, not bytes: a quarter of the limit holds even when each takes four.
+  const maxCharacters = bounds.requestBytes / 4;
+  let piece: string[] = [];
+  let characters = 0;
+  for (const draft of drafts) {
+    const task = JSON.stringify(taskDraftToWire(draft));
+    if (piece.length === bounds.batchSize || characters + task.length > maxCharacters) {
+      if (piece.length > 0) yield piece;
+      piece = [];
+      characters = 0;
+    }
+    piece.push(task);
+    characters += task.length + 1;
+  }
+  if (piece.length > 0) yield piece;
+}
+
+function pageQuery({ limit, cursor }: PageRequest): Record<string, string> {
+  return {
+    ...(limit === undefined ? {} : { limit: String(limit) }),
+    ...(cursor === undefined ? {} : { cursor }),
+  };
+}
+
+const taskPath = (taskId: TaskId): string => `/api/v1/tasks/${encodeURIComponent(taskId)}`;
+const queuePath = (name: string): string => `/api/v1/queues/${encodeURIComponent(name)}`;
+const limitPath = (name: string): string => `/api/v1/limits/${encodeURIComponent(name)}`;
+const workerPath = (workerId: WorkerId): string =>
+  `/internal/workers/${encodeURIComponent(workerId)}`;
+const fleetPath = (workerId: WorkerId): string => `/api/v1/workers/${encodeURIComponent(workerId)}`;

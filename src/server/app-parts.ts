@@ -1,0 +1,29 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
+import type { FastifyBaseLogger, FastifyInstance, RawServerDefault } from 'fastify';
+import type { SluiceApi } from '../protocol/api.js';
+import type { Logger } from '../runtime/log.js';
+import type { EventSource, Metrics, ServerHealth } from './ports.js';
+
+export type App = FastifyInstance<
+  RawServerDefault,
+  IncomingMessage,
+  ServerResponse,
+  FastifyBaseLogger,
+  TypeBoxTypeProvider
+>;
+
+export interface AppParts {
+  readonly api: SluiceApi;
+  readonly health: ServerHealth;
+  readonly events: EventSource;
+  readonly metrics: Metrics;
+  readonly log: Logger;
+  /** The most that one task may be. */
+  readonly taskBytes: number;
+  /** The most that one request may be. */
+  readonly requestBytes: number;
+}
+
+export type AppOptions = Omit<AppParts, 'taskBytes' | 'requestBytes'> &
+  Partial<Pick<AppParts, 'taskBytes' | 'requestBytes'>>;

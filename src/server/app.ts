@@ -1,0 +1,113 @@
+import type { Socket } from 'node:net';
+import { fastify, LogController, type FastifyBaseLogger } from 'fastify';
+import { SluiceError } from '../domain/errors.js';
+import { bounds } from '../protocol/bounds.js';
+import { problemToWire } from '../protocol/problem-wire.js';
+import type { App, AppOptions, AppParts } from './app-parts.js';
+import { parseJsonBodies } from './body-parsers.js';
+import { KnownRoutes } from './known-routes.js';
+import { LiveEvents } from './live-events.js';
+import { OpenRequests } from './open-requests.js';
+import { registerOpenApi } from './openapi.js';
+import { problemContentType, refuseAddress, sendProblem } from './problem.js';
+import { batchRoute } from './routes/batch.js';
+import { deadLetterRoutes } from './routes/dead-letters.js';
+import { eventRoutes } from './routes/events.js';
+import { fleetRoutes } from './routes/fleet.js';
+import { limitRoutes } from './routes/limits.js';
+import { operationRoutes } from './routes/operations.js';
+import { pageRoutes } from './routes/pages.js';
+import { queueRoutes } from './routes/queues.js';
+import { statisticsRoutes } from './routes/statistics.js';
+import { taskRoutes } from './routes/tasks.js';
+import { workerRoutes } from './routes/workers.js';
+import { validatorCompiler } from './validation.js';
+
+/** A body that takes longer to arrive is not worth a connection. */
+const requestTimeoutMs = 60_000;
+const smallBodyBytes = 1024 * 1024;
+
+/** Everything but the listening. Closing it ends long-polls and event streams at once. */
+export function buildApp(options: AppOptions): App {
+  const parts = { taskBytes: bounds.taskBytes, requestBytes: bounds.requestBytes, ...options };
+  const app = createApp(parts);
+  const open = new OpenRequests();
+  const live = new LiveEvents(parts);
+  const known = new KnownRoutes();
+  known.watch(app);
+  app.addHook('preClose', (done) => {
+    open.stop();
+    live.stop();
+    done();
+  });
+  app.addHook('onRequest', (request, reply, done) => {
+    if (open.stopped) refuseStopping();
+    if (request.is404) known.refuse(request, reply);
+    else done();
+  });
+
+  registerOpenApi(app);
+  // After the plugin above has loaded: it hears of each route as it is added.
+  app.register((scope: App, _options, done) => {
+    taskRoutes(scope, parts, open);
+    eventRoutes(scope, live);
+    queueRoutes(scope, parts);
+    limitRoutes(scope, parts);
+    statisticsRoutes(scope, parts);
+    deadLetterRoutes(scope, parts);
+    workerRoutes(scope, parts, open);
+    fleetRoutes(scope, parts);
+    operationRoutes(scope, parts);
+    pageRoutes(scope);
+    done();
+  });
+  app.register((scope: App, _options, done) => {
+    batchRoute(scope, parts);
+    done();
+  });
+  return app;
+}
+
+function createApp({ log, requestBytes }: AppParts): App {
+  const loggerInstance: FastifyBaseLogger = log;
+  const app: App = fastify({
+    loggerInstance,
+    logController: new LogController({ disableRequestLogging: true }),
+    bodyLimit: Math.min(smallBodyBytes, requestBytes),
+    requestTimeout: requestTimeoutMs,
+    // Refused by our own hook, as a problem document.
+    return503OnClosing: false,
+    // A name of 200 characters, percent-encoded.
+    routerOptions: { maxParamLength: 600 },
+    frameworkErrors: refuseAddress,
+    clientErrorHandler: refuseMalformed,
+  });
+  parseJsonBodies(app);
+  app.setErrorHandler(sendProblem);
+  app.setValidatorCompiler(validatorCompiler);
+  // The mappings build exactly what is answered; a compiled serializer would drop in silence what
+  // a schema forgot, and walks unions with a validator, which is slower than JSON.stringify.
+  app.setSerializerCompiler(() => JSON.stringify);
+  return app;
+}
+
+function refuseStopping(): never {
+  throw new SluiceError('unavailable', 'This server is stopping', { retryAfterSeconds: 1 });
+}
+
+/** Not even HTTP, too many headers, or too slow: there is no request to answer to. */
+function refuseMalformed(error: Error, socket: Socket): void {
+  if (!socket.writable) {
+    socket.destroy(error);
+    return;
+  }
+  const refusal = {
+    code: 'invalid_request',
+    detail: 'The request is not well-formed HTTP',
+  } as const;
+  const body = JSON.stringify(problemToWire(refusal));
+  socket.end(
+    `HTTP/1.1 400 Bad Request\r\nContent-Type: ${problemContentType}\r\n` +
+      `Content-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`,
+  );
+}

@@ -1,0 +1,138 @@
+import { Counter, Gauge, Histogram, Registry } from 'prom-client';
+import { attemptErrorCodes } from '../domain/attempt-error.js';
+import { priorities } from '../domain/priority.js';
+import type { QueueView, SluiceApi, Statistics } from '../protocol/api.js';
+import type { TaskEvent } from '../protocol/events.js';
+import type { EventSource, Metrics } from './ports.js';
+
+type Counted = Pick<SluiceApi, 'getStatistics' | 'listQueues'>;
+
+/** Labels are bounded: codes of users' own are told as `other`, queues beyond these not at all. */
+const maxQueues = 1_000;
+const knownReasons: ReadonlySet<string> = new Set(Object.values(attemptErrorCodes));
+const waitBuckets = [0.005, 0.02, 0.1, 0.5, 1, 5, 15, 60, 300, 600, 1_200, 1_800, 3_600];
+const durationBuckets = [0.01, 0.05, 0.1, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3_600];
+
+/** Counters are fed by events; gauges are read when they are scraped. */
+export function createMetrics(api: Counted, events: EventSource): Metrics {
+  const registry = new Registry();
+  events.subscribe(countTransitions(registry));
+  const show = showGauges(registry);
+  return {
+    contentType: registry.contentType,
+    text: async () => {
+      show(await api.getStatistics(), await listQueues(api));
+      return registry.metrics();
+    },
+  };
+}
+
+async function listQueues(api: Counted): Promise<QueueView[]> {
+  const queues: QueueView[] = [];
+  let cursor: string | null = null;
+  do {
+    const page = await api.listQueues({ limit: maxQueues, ...(cursor === null ? {} : { cursor }) });
+    queues.push(...page.items);
+    cursor = page.nextCursor;
+  } while (cursor !== null && queues.length < maxQueues);
+  return queues.slice(0, maxQueues);
+}
+
+function countTransitions(registry: Registry): (event: TaskEvent) => void {
+  const registers = [registry];
+  const counter = <Label extends string>(name: string, help: string, labelNames: Label[] = []) =>
+    new Counter({ name: `sluice_${name}`, help, labelNames, registers });
+
+  const tasks = counter('tasks_total', 'Tasks that came into a state', ['status']);
+  const moves = counter('task_state_transitions_total', 'Transitions', ['from', 'to']);
+  const retries = counter('task_retries_total', 'Attempts that cost a retry', [
+    'priority',
+    'reason',
+  ]);
+  const failed = counter('tasks_failed_total', 'Tasks that ended badly', ['reason']);
+  const deadLetters = counter('tasks_dlq_total', 'Tasks that became dead letters');
+  const promoted = counter('tasks_promoted_total', 'Tasks that were aged up when taken', [
+    'from',
+    'to',
+  ]);
+  const lapsed = counter('leases_lapsed_total', 'Attempts whose worker fell silent');
+  const timedOut = counter('task_timeouts_total', 'Attempts that ran out of time');
+  const unstarted = counter('task_assignment_timeouts_total', 'Tasks assigned and never started');
+  const wait = new Histogram({
+    name: 'sluice_task_wait_seconds',
+    help: 'From eligible to taken',
+    labelNames: ['priority'],
+    buckets: waitBuckets,
+    registers,
+  });
+  const duration = new Histogram({
+    name: 'sluice_task_duration_seconds',
+    help: 'How long attempts ran',
+    labelNames: ['priority', 'status'],
+    buckets: durationBuckets,
+    registers,
+  });
+
+  return (event) => {
+    const { from, to, priority, outcome, effectivePriority, waitMs, durationMs } = event;
+    moves.inc({ from, to });
+    tasks.inc({ status: to });
+    if (waitMs !== undefined) wait.observe({ priority }, waitMs / 1000);
+    if (durationMs !== undefined) {
+      duration.observe({ priority, status: outcome ?? to }, durationMs / 1000);
+    }
+    if (effectivePriority !== undefined && effectivePriority !== priority) {
+      promoted.inc({ from: priority, to: effectivePriority });
+    }
+    if (outcome === 'lapsed') lapsed.inc();
+    if (outcome === 'timed_out') timedOut.inc();
+    if (event.errorCode === attemptErrorCodes.neverStarted) unstarted.inc();
+    if (to === 'pending' && costsRetry(event)) retries.inc({ priority, reason: reasonOf(event) });
+    if (to === 'dead_letter') deadLetters.inc();
+    if (to === 'dead_letter' || to === 'failed') failed.inc({ reason: reasonOf(event) });
+  };
+}
+
+function costsRetry({ outcome }: TaskEvent): boolean {
+  return outcome === 'failed' || outcome === 'timed_out' || outcome === 'lapsed';
+}
+
+function reasonOf({ errorCode }: TaskEvent): string {
+  return errorCode !== undefined && knownReasons.has(errorCode) ? errorCode : 'other';
+}
+
+function showGauges(
+  registry: Registry,
+): (statistics: Statistics, queues: readonly QueueView[]) => void {
+  const registers = [registry];
+  const gauge = <Label extends string>(name: string, help: string, labelNames: Label[] = []) =>
+    new Gauge({ name: `sluice_${name}`, help, labelNames, registers });
+
+  const depth = gauge('queue_depth', 'Tasks that could be taken', ['queue', 'priority']);
+  const running = gauge('queue_running_tasks', 'Tasks that run', ['queue']);
+  const tokens = gauge('limit_tokens', 'Tokens left of a limit', ['queue', 'unit']);
+  const circuit = gauge('circuit_state', '0 closed, 1 half open, 2 open', ['queue']);
+  const age = gauge('queue_age_seconds', 'Age of the oldest task', ['priority']);
+  const workers = gauge('workers_total', 'Workers', ['status']);
+  const used = gauge('worker_capacity_used_ratio', 'Share of all places that is in use');
+
+  return (statistics, queues) => {
+    for (const perQueue of [depth, running, tokens, circuit]) perQueue.reset();
+    for (const { name: queue, live } of queues) {
+      for (const priority of priorities) {
+        depth.set({ queue, priority }, live.effectiveDepth[priority]);
+      }
+      running.set({ queue }, live.running);
+      circuit.set({ queue }, { closed: 0, half_open: 1, open: 2 }[live.circuit]);
+      for (const [unit, left] of Object.entries(live.tokens)) tokens.set({ queue, unit }, left);
+    }
+    for (const priority of priorities) {
+      age.set({ priority }, statistics.queues[priority].oldestAgeSeconds ?? 0);
+    }
+    const { active, draining, dead, totalCapacity, usedCapacity } = statistics.workers;
+    workers.set({ status: 'active' }, active);
+    workers.set({ status: 'draining' }, draining);
+    workers.set({ status: 'dead' }, dead);
+    used.set(totalCapacity === 0 ? 0 : usedCapacity / totalCapacity);
+  };
+}

@@ -1,0 +1,115 @@
+import { STATUS_CODES } from 'node:http';
+import { isDeepStrictEqual } from 'node:util';
+import swagger, { type SwaggerTransform } from '@fastify/swagger';
+import type { FastifySchema } from 'fastify';
+import type { TSchema } from 'typebox';
+import { errorCatalogue, type ErrorCode } from '../domain/errors.js';
+import { problemSchema } from '../protocol/problem-schema.js';
+import { taskEventSchema } from '../protocol/tasks-schema.js';
+import type { App } from './app-parts.js';
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** The codes that only this route refuses with; those of every route are added. */
+    refusals?: readonly ErrorCode[];
+  }
+}
+
+const tags = [
+  { name: 'Tasks', description: 'Submit work, follow it, change your mind.' },
+  { name: 'Queues', description: 'Streams of tasks that share limits; made on first use.' },
+  { name: 'Limits', description: 'Limits that several queues share by name.' },
+  { name: 'Statistics', description: 'How it is going.' },
+  { name: 'Dead letters', description: 'Tasks whose retries are spent, or that no retry helps.' },
+  { name: 'Workers', description: 'What workers call.' },
+  { name: 'Fleet', description: 'Workers, for people.' },
+  { name: 'Operations', description: 'Health and metrics. None of them changes anything.' },
+];
+
+/** The document comes out of the schemas that validate; there is no second source. */
+export function registerOpenApi(app: App): void {
+  app.register(swagger, {
+    openapi: {
+      openapi: '3.1.0',
+      info: {
+        title: 'Sluice',
+        version: 'v1',
+        description: 'A durable task queue for work that calls slow, rate-limited services.',
+      },
+      tags,
+    },
+    transform: addRefusals,
+    transformObject: (document) => {
+      if (!('openapiObject' in document)) throw new Error('the document is not OpenAPI 3');
+      return hoistSchemas(document.openapiObject) as typeof document.openapiObject;
+    },
+  });
+}
+
+const addRefusals: SwaggerTransform = ({ schema, url, route }) => {
+  const described = schema as (FastifySchema & { hide?: boolean }) | undefined;
+  if (described === undefined || described.hide === true) return { schema, url };
+  const codes = [...commonRefusals(described), ...(route.config?.refusals ?? [])];
+  const answers = Object.entries(described.response as Record<string, TSchema>);
+  const response = {
+    ...Object.fromEntries(answers.map(([status, answer]) => [status, named(status, answer)])),
+    ...problemResponses(codes),
+  };
+  return { schema: { ...described, response }, url };
+};
+
+/** Without a name of its own an answer would be called "Default Response". */
+function named(status: string, schema: TSchema): object {
+  return { ...schema, 'x-response-description': STATUS_CODES[status] };
+}
+
+function commonRefusals({ body, querystring, params, headers }: FastifySchema): ErrorCode[] {
+  const bodyCodes: ErrorCode[] =
+    body === undefined ? [] : ['invalid_json', 'payload_too_large', 'unsupported_media_type'];
+  const reads = [body, querystring, params, headers].some((part) => part !== undefined);
+  return reads ? ['invalid_request', ...bodyCodes] : bodyCodes;
+}
+
+function problemResponses(codes: readonly ErrorCode[]): Record<number, unknown> {
+  const statuses = new Set(codes.map((code) => errorCatalogue[code].status));
+  return Object.fromEntries(
+    [...statuses].map((status) => {
+      const same = codes.filter((code) => errorCatalogue[code].status === status);
+      const description = same.map((code) => `${code}: ${errorCatalogue[code].title}`).join('; ');
+      const content = { 'application/problem+json': { schema: problemSchema } };
+      return [status, { description, content }];
+    }),
+  );
+}
+
+interface Document {
+  paths?: unknown;
+  components?: { schemas?: Record<string, unknown> };
+}
+
+/** Every schema with a title becomes a component, so that the document names it once. */
+function hoistSchemas(document: Document): Document {
+  const schemas: Record<string, unknown> = {};
+  const hoist = (node: unknown): unknown => {
+    if (Array.isArray(node)) return node.map(hoist);
+    if (typeof node !== 'object' || node === null) return node;
+    const { title, ...members } = node as Record<string, unknown>;
+    const hoisted = Object.fromEntries(
+      Object.entries(members).map(([key, member]) => [
+        key,
+        key === 'example' || key === 'examples' ? member : hoist(member),
+      ]),
+    );
+    if (typeof title !== 'string') return title === undefined ? hoisted : { title, ...hoisted };
+    if (title in schemas && !isDeepStrictEqual(schemas[title], hoisted)) {
+      throw new Error(`two schemas are called ${title}`);
+    }
+    schemas[title] = hoisted;
+    return { $ref: `#/components/schemas/${title}` };
+  };
+  const paths = hoist(document.paths);
+  // Named in prose only: the stream of events has no schema of its own in OpenAPI.
+  hoist(JSON.parse(JSON.stringify(taskEventSchema)));
+  const sorted = Object.entries(schemas).sort(([a], [b]) => (a < b ? -1 : 1));
+  return { ...document, paths, components: { schemas: Object.fromEntries(sorted) } };
+}

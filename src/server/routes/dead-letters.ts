@@ -1,0 +1,85 @@
+import { taskParamsSchema } from '../../protocol/common-schema.js';
+import { taskIdFromWire } from '../../protocol/common-wire.js';
+import {
+  deadLetterAnalysisSchema,
+  deadLetterPageSchema,
+  listDeadLettersQuerySchema,
+  replayDeadLettersSchema,
+  replayedSchema,
+} from '../../protocol/dead-letters-schema.js';
+import {
+  deadLetterAnalysisToWire,
+  deadLetterFilterFromWire,
+  deadLetterPageToWire,
+} from '../../protocol/dead-letters-wire.js';
+import { replaySchema, taskSchema } from '../../protocol/tasks-schema.js';
+import { replayFromWire, taskToWire } from '../../protocol/tasks-wire.js';
+import type { App, AppParts } from '../app-parts.js';
+import { pageOf } from './page.js';
+
+const tags = ['Dead letters'];
+
+export function deadLetterRoutes(app: App, { api }: AppParts): void {
+  app.get(
+    '/api/v1/dlq',
+    {
+      schema: {
+        tags,
+        summary: 'List dead letters',
+        querystring: listDeadLettersQuerySchema,
+        response: { 200: deadLetterPageSchema },
+      },
+    },
+    async ({ query }) =>
+      deadLetterPageToWire(
+        await api.listDeadLetters(deadLetterFilterFromWire(query), pageOf(query)),
+      ),
+  );
+
+  app.get(
+    '/api/v1/dlq/analysis',
+    {
+      schema: {
+        tags,
+        summary: 'Dead letters by pattern',
+        description: 'Grouped by queue, task type and error code.',
+        response: { 200: deadLetterAnalysisSchema },
+      },
+    },
+    async () => deadLetterAnalysisToWire(await api.analyseDeadLetters()),
+  );
+
+  app.post(
+    '/api/v1/dlq/replay',
+    {
+      schema: {
+        tags,
+        summary: 'Bring back all dead letters that match a filter',
+        description: 'Without a filter: all of them.',
+        body: replayDeadLettersSchema,
+        response: { 200: replayedSchema },
+      },
+    },
+    async ({ body }) => {
+      const filter = deadLetterFilterFromWire(body);
+      const { replayed } = await api.replayDeadLetters(filter, replayFromWire(body));
+      return { replayed };
+    },
+  );
+
+  app.post(
+    '/api/v1/dlq/:task_id/replay',
+    {
+      schema: {
+        tags,
+        summary: 'Bring back a dead letter',
+        params: taskParamsSchema,
+        body: replaySchema,
+        response: { 200: taskSchema },
+      },
+      config: { refusals: ['task_not_found', 'task_not_ended', 'task_completed'] },
+    },
+    async ({ params, body }) =>
+      taskToWire(await api.replayTask(taskIdFromWire(params.task_id), replayFromWire(body))),
+  );
+}

@@ -1,0 +1,32 @@
+import { Type } from 'typebox';
+import { taskIdFromWire } from '../../protocol/common-wire.js';
+import { eventsQuerySchema } from '../../protocol/tasks-schema.js';
+import type { App } from '../app-parts.js';
+import type { LiveEvents } from '../live-events.js';
+
+export function eventRoutes(app: App, live: LiveEvents): void {
+  app.get(
+    '/api/v1/events',
+    {
+      exposeHeadRoute: false,
+      schema: {
+        tags: ['Tasks'],
+        summary: 'Follow tasks as server-sent events',
+        description:
+          '"task" on every change of state, as TaskEvent; "stats" once a second, as Statistics.',
+        produces: ['text/event-stream'],
+        querystring: eventsQuerySchema,
+        response: {
+          200: Type.String({ description: 'A stream that ends when its reader leaves' }),
+        },
+      },
+    },
+    ({ query }, reply) => {
+      reply.hijack();
+      live.add(reply.raw, {
+        queue: query.queue ?? null,
+        taskId: query.task_id === undefined ? null : taskIdFromWire(query.task_id),
+      });
+    },
+  );
+}

@@ -1,0 +1,68 @@
+import { Type } from 'typebox';
+import { SluiceError } from '../../domain/errors.js';
+import type { App, AppParts } from '../app-parts.js';
+
+const tags = ['Operations'];
+const statusSchema = (status: string) => Type.Object({ status: Type.Literal(status) });
+
+/** None of them changes anything. */
+export function operationRoutes(app: App, { health, metrics }: AppParts): void {
+  app.get(
+    '/healthz',
+    { schema: { tags, summary: 'The process is live', response: { 200: statusSchema('live') } } },
+    () => ({ status: 'live' }),
+  );
+
+  app.get(
+    '/readyz',
+    {
+      schema: {
+        tags,
+        summary: 'This server can serve',
+        description: 'Postgres and the ready queue answer, and it does not stand by.',
+        response: { 200: statusSchema('ready') },
+      },
+      config: { refusals: ['unavailable', 'standby'] },
+    },
+    async () => {
+      const readiness = await health.readiness();
+      if (!readiness.ready) throw new SluiceError(readiness.code, readiness.reason);
+      return { status: 'ready' };
+    },
+  );
+
+  app.get(
+    '/healthz/progress',
+    {
+      schema: {
+        tags,
+        summary: 'Work is being done',
+        description: '503 when capacity is free, work is ready and nothing was claimed for 60 s.',
+        response: { 200: statusSchema('progressing') },
+      },
+      config: { refusals: ['unavailable'] },
+    },
+    async () => {
+      const progress = await health.progress();
+      if (!progress.progressing) throw new SluiceError('unavailable', progress.reason);
+      return { status: 'progressing' };
+    },
+  );
+
+  app.get(
+    '/metrics',
+    {
+      schema: {
+        tags,
+        summary: 'Metrics, as Prometheus reads them',
+        produces: ['text/plain'],
+        response: { 200: Type.String() },
+      },
+    },
+    async (_request, reply) =>
+      reply
+        .header('content-type', metrics.contentType)
+        .serializer(String)
+        .send(await metrics.text()),
+  );
+}

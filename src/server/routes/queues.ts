@@ -1,0 +1,93 @@
+import { timestampFromWire } from '../../protocol/common-wire.js';
+import {
+  listQueuesQuerySchema,
+  pauseSchema,
+  queueChangeSchema,
+  queuePageSchema,
+  queueParamsSchema,
+  queueSchema,
+} from '../../protocol/queues-schema.js';
+import { queueChangeFromWire, queuePageToWire, queueToWire } from '../../protocol/queues-wire.js';
+import { emptySchema } from '../../protocol/common-schema.js';
+import type { App, AppParts } from '../app-parts.js';
+import { pageOf } from './page.js';
+
+const tags = ['Queues'];
+
+export function queueRoutes(app: App, { api }: AppParts): void {
+  app.get(
+    '/api/v1/queues',
+    {
+      schema: {
+        tags,
+        summary: 'List queues',
+        querystring: listQueuesQuerySchema,
+        response: { 200: queuePageSchema },
+      },
+    },
+    async ({ query }) => queuePageToWire(await api.listQueues(pageOf(query))),
+  );
+
+  app.get(
+    '/api/v1/queues/:name',
+    {
+      schema: {
+        tags,
+        summary: 'Get a queue: its configuration and how it is doing',
+        params: queueParamsSchema,
+        response: { 200: queueSchema },
+      },
+      config: { refusals: ['queue_not_found'] },
+    },
+    async ({ params }) => queueToWire(await api.getQueue(params.name)),
+  );
+
+  app.put(
+    '/api/v1/queues/:name',
+    {
+      schema: {
+        tags,
+        summary: 'Replace the configuration of a queue',
+        description: 'Makes the queue when there is none. Counts for the very next take.',
+        params: queueParamsSchema,
+        body: queueChangeSchema,
+        response: { 200: queueSchema },
+      },
+      config: { refusals: ['limit_not_found'] },
+    },
+    async ({ params, body }) =>
+      queueToWire(await api.putQueue(params.name, queueChangeFromWire(body))),
+  );
+
+  app.post(
+    '/api/v1/queues/:name/pause',
+    {
+      schema: {
+        tags,
+        summary: 'Pause a queue',
+        description: 'What runs goes on; nothing more is taken.',
+        params: queueParamsSchema,
+        body: pauseSchema,
+        response: { 200: queueSchema },
+      },
+    },
+    async ({ params, body }) => {
+      const until = body.until === undefined ? undefined : timestampFromWire(body.until);
+      return queueToWire(await api.pauseQueue(params.name, until));
+    },
+  );
+
+  app.post(
+    '/api/v1/queues/:name/resume',
+    {
+      schema: {
+        tags,
+        summary: 'Resume a queue',
+        params: queueParamsSchema,
+        body: emptySchema,
+        response: { 200: queueSchema },
+      },
+    },
+    async ({ params }) => queueToWire(await api.resumeQueue(params.name)),
+  );
+}

@@ -1,0 +1,17 @@
+import { statisticsSchema } from '../../protocol/statistics-schema.js';
+import { statisticsToWire } from '../../protocol/statistics-wire.js';
+import type { App, AppParts } from '../app-parts.js';
+
+export function statisticsRoutes(app: App, { api }: AppParts): void {
+  app.get(
+    '/api/v1/queue/stats',
+    {
+      schema: {
+        tags: ['Statistics'],
+        summary: 'How it is going, over all queues',
+        response: { 200: statisticsSchema },
+      },
+    },
+    async () => statisticsToWire(await api.getStatistics()),
+  );
+}

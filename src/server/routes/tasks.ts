@@ -1,0 +1,189 @@
+import { taskParamsSchema } from '../../protocol/common-schema.js';
+import { taskIdFromWire } from '../../protocol/common-wire.js';
+import {
+  cancellationSchema,
+  cancelledSchema,
+  explanationSchema,
+  getTaskQuerySchema,
+  listTasksQuerySchema,
+  receiptSchema,
+  replaySchema,
+  submitHeadersSchema,
+  taskChangeSchema,
+  taskDraftSchema,
+  taskFilterSchema,
+  taskPageSchema,
+  taskSchema,
+  waitQuerySchema,
+} from '../../protocol/tasks-schema.js';
+import {
+  cancellationToWire,
+  explanationToWire,
+  receiptToWire,
+  replayFromWire,
+  taskChangeFromWire,
+  taskFilterFromWire,
+  taskPageToWire,
+  taskToWire,
+} from '../../protocol/tasks-wire.js';
+import type { App, AppParts } from '../app-parts.js';
+import type { OpenRequests } from '../open-requests.js';
+import { readDraft, readDraftHeaders } from '../task-drafts.js';
+import { pageOf } from './page.js';
+
+const tags = ['Tasks'];
+const defaultWaitSeconds = 30;
+
+export function taskRoutes(app: App, { api, taskBytes }: AppParts, open: OpenRequests): void {
+  app.post(
+    '/api/v1/tasks',
+    {
+      bodyLimit: taskBytes,
+      schema: {
+        tags,
+        summary: 'Submit a task',
+        description: 'The same idempotency key again answers 200 with the same task.',
+        headers: submitHeadersSchema,
+        body: taskDraftSchema,
+        response: { 201: receiptSchema, 200: receiptSchema },
+      },
+      config: { refusals: ['idempotency_conflict', 'refused'] },
+    },
+    async ({ body, headers }, reply) => {
+      const receipt = await api.submit(readDraft(body, readDraftHeaders(headers), taskBytes));
+      return reply.code(receipt.created ? 201 : 200).send(receiptToWire(receipt));
+    },
+  );
+
+  app.get(
+    '/api/v1/tasks',
+    {
+      schema: {
+        tags,
+        summary: 'List tasks, newest first',
+        querystring: listTasksQuerySchema,
+        response: { 200: taskPageSchema },
+      },
+    },
+    async ({ query }) =>
+      taskPageToWire(await api.listTasks(taskFilterFromWire(query), pageOf(query))),
+  );
+
+  app.post(
+    '/api/v1/tasks/cancel',
+    {
+      schema: {
+        tags,
+        summary: 'Cancel all tasks that match a filter',
+        body: taskFilterSchema,
+        response: { 200: cancelledSchema },
+      },
+    },
+    async ({ body }) => {
+      const { cancelled } = await api.cancelTasks(taskFilterFromWire(body));
+      return { cancelled };
+    },
+  );
+
+  app.get(
+    '/api/v1/tasks/:task_id',
+    {
+      schema: {
+        tags,
+        summary: 'Get a task',
+        params: taskParamsSchema,
+        querystring: getTaskQuerySchema,
+        response: { 200: taskSchema },
+      },
+      config: { refusals: ['task_not_found'] },
+    },
+    async ({ params, query }) => {
+      const history = query.include === 'history';
+      return taskToWire(await api.getTask(taskIdFromWire(params.task_id), { history }));
+    },
+  );
+
+  app.get(
+    '/api/v1/tasks/:task_id/wait',
+    {
+      exposeHeadRoute: false,
+      schema: {
+        tags,
+        summary: 'Wait until a task has ended',
+        description: 'Answers when it ended, or with its state when the time is over.',
+        params: taskParamsSchema,
+        querystring: waitQuerySchema,
+        response: { 200: taskSchema },
+      },
+      config: { refusals: ['task_not_found'] },
+    },
+    async ({ params, query }, reply) => {
+      const timeoutMs = (query.timeout_seconds ?? defaultWaitSeconds) * 1000;
+      const signal = open.signalFor(reply);
+      return taskToWire(await api.waitForTask(taskIdFromWire(params.task_id), timeoutMs, signal));
+    },
+  );
+
+  app.get(
+    '/api/v1/tasks/:task_id/explain',
+    {
+      schema: {
+        tags,
+        summary: 'Why a task is not running',
+        params: taskParamsSchema,
+        response: { 200: explanationSchema },
+      },
+      config: { refusals: ['task_not_found'] },
+    },
+    async ({ params }) => explanationToWire(await api.explainTask(taskIdFromWire(params.task_id))),
+  );
+
+  app.delete(
+    '/api/v1/tasks/:task_id',
+    {
+      schema: {
+        tags,
+        summary: 'Cancel a task',
+        description:
+          'Again gives the same answer. A dead letter that halts its workflow lets it go on.',
+        params: taskParamsSchema,
+        response: { 200: cancellationSchema },
+      },
+      config: { refusals: ['task_not_found', 'task_ended'] },
+    },
+    async ({ params }) => cancellationToWire(await api.cancelTask(taskIdFromWire(params.task_id))),
+  );
+
+  app.patch(
+    '/api/v1/tasks/:task_id',
+    {
+      schema: {
+        tags,
+        summary: 'Change a task that has not started',
+        params: taskParamsSchema,
+        body: taskChangeSchema,
+        response: { 200: taskSchema },
+      },
+      config: { refusals: ['task_not_found', 'task_started', 'task_ended'] },
+    },
+    async ({ params, body }) =>
+      taskToWire(await api.changeTask(taskIdFromWire(params.task_id), taskChangeFromWire(body))),
+  );
+
+  app.post(
+    '/api/v1/tasks/:task_id/replay',
+    {
+      schema: {
+        tags,
+        summary: 'Bring an ended task back',
+        description: 'A dead letter, or one that failed or was cancelled.',
+        params: taskParamsSchema,
+        body: replaySchema,
+        response: { 200: taskSchema },
+      },
+      config: { refusals: ['task_not_found', 'task_not_ended', 'task_completed'] },
+    },
+    async ({ params, body }) =>
+      taskToWire(await api.replayTask(taskIdFromWire(params.task_id), replayFromWire(body))),
+  );
+}

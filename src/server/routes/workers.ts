@@ -1,0 +1,189 @@
+import { emptySchema } from '../../protocol/common-schema.js';
+import { workerIdFromWire } from '../../protocol/common-wire.js';
+import { defined } from '../../protocol/defined.js';
+import { reportAnswerToWire, reportFromWire } from '../../protocol/reports-wire.js';
+import {
+  acknowledgedSchema,
+  heartbeatAnswerSchema,
+  heartbeatSchema,
+  heldSchema,
+  oneOrManyReportAnswersSchema,
+  oneOrManyReportsSchema,
+  pollAnswerSchema,
+  pollSchema,
+  progressSchema,
+  registeredSchema,
+  registrationSchema,
+  releasedSchema,
+  releaseSchema,
+  workerParamsSchema,
+} from '../../protocol/workers-schema.js';
+import {
+  heartbeatAnswerToWire,
+  heartbeatFromWire,
+  heldFromWire,
+  pollAnswerToWire,
+  pollFromWire,
+  registeredToWire,
+  registrationFromWire,
+  releasedToWire,
+} from '../../protocol/workers-wire.js';
+import type { App, AppParts } from '../app-parts.js';
+import type { OpenRequests } from '../open-requests.js';
+
+const tags = ['Workers'];
+const acknowledged = { acknowledged: true } as const;
+
+/** What workers call. */
+export function workerRoutes(app: App, { api, requestBytes }: AppParts, open: OpenRequests): void {
+  app.post(
+    '/internal/workers/register',
+    {
+      schema: {
+        tags,
+        summary: 'Register a worker',
+        body: registrationSchema,
+        response: { 200: registeredSchema },
+      },
+    },
+    async ({ body }) => registeredToWire(await api.register(registrationFromWire(body))),
+  );
+
+  app.post(
+    '/internal/workers/:worker_id/poll',
+    {
+      schema: {
+        tags,
+        summary: 'Take tasks',
+        description: 'What it names replaces what was registered, for this poll.',
+        params: workerParamsSchema,
+        body: pollSchema,
+        response: { 200: pollAnswerSchema },
+      },
+      config: { refusals: ['worker_unknown'] },
+    },
+    async ({ params, body }, reply) => {
+      const poll = pollFromWire(body);
+      const signal = (poll.waitMs ?? 0) > 0 ? open.signalFor(reply) : undefined;
+      return pollAnswerToWire(await api.poll(workerIdFromWire(params.worker_id), poll, signal));
+    },
+  );
+
+  app.post(
+    '/internal/workers/:worker_id/start',
+    {
+      schema: {
+        tags,
+        summary: 'Start a task that was prefetched',
+        params: workerParamsSchema,
+        body: heldSchema,
+        response: { 200: acknowledgedSchema },
+      },
+      config: { refusals: ['lease_lost', 'worker_unknown'] },
+    },
+    async ({ params, body }) => {
+      await api.start(workerIdFromWire(params.worker_id), heldFromWire(body));
+      return acknowledged;
+    },
+  );
+
+  app.post(
+    '/internal/workers/:worker_id/progress',
+    {
+      schema: {
+        tags,
+        summary: 'Report how far a task is',
+        params: workerParamsSchema,
+        body: progressSchema,
+        response: { 200: acknowledgedSchema },
+      },
+      config: { refusals: ['lease_lost', 'worker_unknown'] },
+    },
+    async ({ params, body }) => {
+      const progress = defined({ percent: body.progress_percent, message: body.status_message });
+      await api.progress(workerIdFromWire(params.worker_id), heldFromWire(body), progress);
+      return acknowledged;
+    },
+  );
+
+  app.post(
+    '/internal/workers/:worker_id/result',
+    {
+      bodyLimit: requestBytes,
+      schema: {
+        tags,
+        summary: 'Report how tasks ended',
+        description: 'One, or many as { "results": [ … ] }. Sending it again is answered the same.',
+        params: workerParamsSchema,
+        body: oneOrManyReportsSchema,
+        response: { 200: oneOrManyReportAnswersSchema },
+      },
+      config: { refusals: ['worker_unknown'] },
+    },
+    async ({ params, body }) => {
+      const many = 'results' in body;
+      const reports = many
+        ? body.results.map((report, index) => reportFromWire(report, `/results/${index}`))
+        : [reportFromWire(body, '')];
+      const answers = await api.report(workerIdFromWire(params.worker_id), reports);
+      const results = answers.map(reportAnswerToWire);
+      const [first] = results;
+      if (first === undefined) throw new Error('a report was not answered');
+      return many ? { results } : first;
+    },
+  );
+
+  app.post(
+    '/internal/workers/:worker_id/release',
+    {
+      schema: {
+        tags,
+        summary: 'Give tasks back, at no cost',
+        params: workerParamsSchema,
+        body: releaseSchema,
+        response: { 200: releasedSchema },
+      },
+      config: { refusals: ['worker_unknown'] },
+    },
+    async ({ params, body }) => {
+      const held = body.tasks.map(heldFromWire);
+      return releasedToWire(await api.release(workerIdFromWire(params.worker_id), held));
+    },
+  );
+
+  app.post(
+    '/internal/workers/:worker_id/heartbeat',
+    {
+      schema: {
+        tags,
+        summary: 'Say that it lives, and hear the news',
+        params: workerParamsSchema,
+        body: heartbeatSchema,
+        response: { 200: heartbeatAnswerSchema },
+      },
+      config: { refusals: ['worker_unknown'] },
+    },
+    async ({ params, body }) =>
+      heartbeatAnswerToWire(
+        await api.heartbeat(workerIdFromWire(params.worker_id), heartbeatFromWire(body)),
+      ),
+  );
+
+  app.post(
+    '/internal/workers/:worker_id/deregister',
+    {
+      schema: {
+        tags,
+        summary: 'Leave, and give back what it still holds',
+        params: workerParamsSchema,
+        body: emptySchema,
+        response: { 200: acknowledgedSchema },
+      },
+      config: { refusals: ['worker_unknown'] },
+    },
+    async ({ params }) => {
+      await api.deregister(workerIdFromWire(params.worker_id));
+      return acknowledged;
+    },
+  );
+}

@@ -1,0 +1,117 @@
+import type { IncomingHttpHeaders } from 'node:http';
+import { SluiceError } from '../domain/errors.js';
+import type { SubmitOutcome, TaskDraft } from '../protocol/api.js';
+import { bounds } from '../protocol/bounds.js';
+import { findJsonFault, type JsonFault } from '../protocol/json-measure.js';
+import { invalidField, invalidRequest, refusalOf } from '../protocol/problem-wire.js';
+import { taskDraftSchema, type TaskDraftWire } from '../protocol/tasks-schema.js';
+import { taskDraftFromWire } from '../protocol/tasks-wire.js';
+import { compileCheck } from './validation.js';
+
+const checkDraft = compileCheck(taskDraftSchema);
+
+/** What its headers say of every task in a request. */
+export interface DraftHeaders {
+  readonly idempotencyKey: string | null;
+  readonly traceId: string | null;
+}
+
+export function readDraftHeaders(headers: IncomingHttpHeaders): DraftHeaders {
+  const { 'idempotency-key': key, traceparent } = headers;
+  return {
+    idempotencyKey: typeof key === 'string' ? key : null,
+    traceId: typeof traceparent === 'string' ? traceIdOf(traceparent) : null,
+  };
+}
+
+/** By W3C trace context, a header that is not well-formed is ignored. */
+function traceIdOf(traceparent: string): string | null {
+  const parts = /^[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}/.exec(traceparent);
+  const traceId = parts?.[1];
+  return traceId === undefined || /^0+$/.test(traceId) ? null : traceId;
+}
+
+/** What the schema can't say. `path` is where the draft stands in its request. */
+export function readDraft(
+  wire: TaskDraftWire,
+  headers: DraftHeaders,
+  taskBytes: number,
+  path = '',
+): TaskDraft {
+  if (wire.run_at !== undefined && wire.delay_seconds !== undefined) {
+    throw invalidField(`${path}/delay_seconds`, 'and run_at exclude each other');
+  }
+  const { idempotencyKey, traceId } = headers;
+  if (idempotencyKey !== null && (wire.idempotency_key ?? idempotencyKey) !== idempotencyKey) {
+    throw invalidField(`${path}/idempotency_key`, 'differs from the Idempotency-Key header');
+  }
+  const fault = findJsonFault(wire, taskBytes);
+  if (fault !== null) throw unkeepable(fault, taskBytes, path);
+  const draft = taskDraftFromWire(wire);
+  if (idempotencyKey === null && (traceId === null || draft.traceId !== undefined)) return draft;
+  return {
+    ...draft,
+    ...(idempotencyKey === null ? {} : { idempotencyKey }),
+    ...(traceId === null || draft.traceId !== undefined ? {} : { traceId }),
+  };
+}
+
+function unkeepable(fault: JsonFault, taskBytes: number, path: string): SluiceError {
+  switch (fault) {
+    case 'too_large': {
+      const message = `A task is at most ${taskBytes} bytes of JSON`;
+      return new SluiceError('payload_too_large', message, { errors: [{ path, message }] });
+    }
+    case 'too_deep':
+      return invalidField(`${path}/parameters`, `is nested deeper than ${bounds.jsonDepth}`);
+    case 'not_finite':
+      return invalidField(`${path}/parameters`, 'holds a number that is out of range');
+  }
+}
+
+type Refused = SubmitOutcome & { kind: 'refused' };
+
+/** A batch, sorted into what can be submitted and what is refused already; both keep their place. */
+export function readBatch(
+  items: readonly unknown[],
+  headers: DraftHeaders,
+  taskBytes: number,
+): { drafts: TaskDraft[]; refused: Map<number, Refused> } {
+  const drafts: TaskDraft[] = [];
+  const refused = new Map<number, Refused>();
+  items.forEach((item, index) => {
+    try {
+      drafts.push(readItem(item, headers, taskBytes, `/tasks/${index}`));
+    } catch (error) {
+      if (!(error instanceof SluiceError)) throw error;
+      refused.set(index, { kind: 'refused', ...refusalOf(error) });
+    }
+  });
+  return { drafts, refused };
+}
+
+function readItem(
+  item: unknown,
+  headers: DraftHeaders,
+  taskBytes: number,
+  path: string,
+): TaskDraft {
+  if (item instanceof SluiceError) throw item;
+  const errors = checkDraft(item, path);
+  if (errors !== null) throw invalidRequest(errors);
+  return readDraft(item as TaskDraftWire, headers, taskBytes, path);
+}
+
+/** The answers to a batch in its order: those refused before in their places, the rest between. */
+export function mergeOutcomes(
+  count: number,
+  refused: ReadonlyMap<number, Refused>,
+  outcomes: readonly SubmitOutcome[],
+): SubmitOutcome[] {
+  const rest = outcomes.values();
+  return Array.from({ length: count }, (_, index) => {
+    const outcome = refused.get(index) ?? rest.next().value;
+    if (outcome === undefined) throw new Error(`no answer for task ${index} of a batch`);
+    return outcome;
+  });
+}
