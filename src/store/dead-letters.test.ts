@@ -1,0 +1,90 @@
+import { expect, it } from 'vitest';
+
+import { atSecond, seedTask, zero } from '../../test/store/seed.js';
+import { describeOnEveryDatabase } from '../../test/store/support.js';
+import type { DeadLetterFilter } from '../protocol/api.js';
+import { analyseDeadLetters, findDeadLetters, listDeadLetters } from './dead-letters.js';
+
+const status = 'dead_letter';
+/** Neither is text to Postgres, both are strings to a worker. */
+const unspeakable = 'nul \u0000 and half a pair \ud800';
+
+function error(code: string, retriable = true) {
+  return { code, message: unspeakable, retriable };
+}
+
+describeOnEveryDatabase('dead letters', (db) => {
+  it('R-RE5: are listed newest first, with how many there are', async () => {
+    const seeds = [
+      await seedTask(db(), { status }),
+      await seedTask(db(), { status }),
+      await seedTask(db(), { status }),
+    ];
+    await seedTask(db(), { status: 'failed' });
+    await seedTask(db());
+    const newestFirst = seeds.map((seed) => seed.taskId).reverse();
+    const first = await listDeadLetters(db(), {}, { limit: 2 }, zero);
+    expect(first.totalCount).toBe(3);
+    expect(first.items.map((task) => task.taskId)).toEqual(newestFirst.slice(0, 2));
+    const cursor = first.nextCursor ?? '';
+    const rest = await listDeadLetters(db(), {}, { limit: 2, cursor }, zero);
+    expect(rest.items.map((task) => task.taskId)).toEqual(newestFirst.slice(2));
+    expect(rest).toMatchObject({ nextCursor: null, totalCount: 3 });
+    expect(rest.items[0]).toMatchObject({ error: { code: 'BROKEN' }, parameters: { n: 1 } });
+  });
+
+  it('R-RE5: are found by queue, type and code', async () => {
+    await seedTask(db(), { status });
+    const odd = 'a "quoted" \\ code';
+    const seed = { status, queue: 'q', taskType: 't', error: error(odd) } as const;
+    const { taskId } = await seedTask(db(), seed);
+    const filters: DeadLetterFilter[] = [{ queue: 'q' }, { taskType: 't' }, { code: odd }];
+    for (const filter of filters) {
+      expect(await findDeadLetters(db(), filter, 10)).toEqual([taskId]);
+      expect(await listDeadLetters(db(), filter, {}, zero)).toMatchObject({
+        totalCount: 1,
+        items: [{ taskId, error: { code: odd, message: unspeakable } }],
+      });
+    }
+    expect(await findDeadLetters(db(), { code: 'OTHER' }, 10)).toEqual([]);
+    expect(await findDeadLetters(db(), {}, 1)).toHaveLength(1);
+    expect(await listDeadLetters(db(), { code: 'OTHER' }, {}, zero)).toEqual({
+      items: [],
+      nextCursor: null,
+      totalCount: 0,
+    });
+  });
+
+  it('R-RE5: are analysed by queue, type and code, the most frequent first', async () => {
+    await seedTask(db(), { status, error: error('A'), endedAt: atSecond(1) });
+    const newest = await seedTask(db(), { status, error: error('A'), endedAt: atSecond(9) });
+    const rare = await seedTask(db(), {
+      status,
+      queue: 'q',
+      error: error('B', false),
+      endedAt: atSecond(5),
+    });
+    expect(await analyseDeadLetters(db())).toEqual([
+      {
+        queue: 'default',
+        taskType: 'chat',
+        code: 'A',
+        count: 2,
+        firstSeen: atSecond(1),
+        lastSeen: atSecond(9),
+        retriable: true,
+        example: { taskId: newest.taskId, message: unspeakable },
+      },
+      {
+        queue: 'q',
+        taskType: 'chat',
+        code: 'B',
+        count: 1,
+        firstSeen: atSecond(5),
+        lastSeen: atSecond(5),
+        retriable: false,
+        example: { taskId: rare.taskId, message: unspeakable },
+      },
+    ]);
+  });
+});

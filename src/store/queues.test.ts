@@ -1,0 +1,146 @@
+import { expect, it } from 'vitest';
+
+import { atSecond, zero } from '../../test/store/seed.js';
+import { describeOnEveryDatabase, describeOnPostgres } from '../../test/store/support.js';
+import { noAgeing } from '../domain/priority.js';
+import { defaultQueueSettings, type QueueSettings } from '../domain/queue-settings.js';
+import { deleteLimit, findLimit, listLimits, putLimit, unknownLimits } from './limits.js';
+import {
+  allQueues,
+  ensureQueues,
+  findQueue,
+  listQueues,
+  pauseQueue,
+  putQueue,
+  resumeQueue,
+} from './queues.js';
+
+const account = { unit: 'requests', rate: 500, perSeconds: 60, burst: null };
+const usesAccount: QueueSettings = { ...defaultQueueSettings, limits: [{ use: 'account' }] };
+
+describeOnEveryDatabase('queues', (db) => {
+  it('a queue that is first named has the default settings', async () => {
+    await ensureQueues(db(), ['b', 'a', 'b']);
+    await ensureQueues(db(), ['a']);
+    const row = { version: 1, settings: defaultQueueSettings };
+    expect(await allQueues(db())).toEqual([
+      { name: 'a', ...row },
+      { name: 'b', ...row },
+    ]);
+    expect(await findQueue(db(), 'a')).toEqual({ name: 'a', ...row });
+    expect(await findQueue(db(), 'c')).toBeNull();
+  });
+
+  it('R-CH7: a put replaces the whole and makes a new version', async () => {
+    await putLimit(db(), 'account', account);
+    const settings: QueueSettings = {
+      limits: [
+        { unit: 'tokens', rate: 30_000, perSeconds: 60, burst: 10 },
+        { unit: 'requests', rate: 1, perSeconds: 1, burst: null },
+        { use: 'account' },
+      ],
+      maxConcurrency: 5,
+      maxReady: 100,
+      maxActive: 1000,
+      paused: true,
+      pausedUntil: atSecond(60),
+      ageing: noAgeing,
+    };
+    expect(await putQueue(db(), 'q', settings, zero)).toEqual({ name: 'q', version: 1, settings });
+    expect(await findQueue(db(), 'q')).toEqual({ name: 'q', version: 1, settings });
+    expect(await putQueue(db(), 'q', defaultQueueSettings, zero)).toEqual({
+      name: 'q',
+      version: 2,
+      settings: defaultQueueSettings,
+    });
+  });
+
+  it('pauses until a time or until resumed, and creates what is not there', async () => {
+    const until = atSecond(5);
+    const paused = { ...defaultQueueSettings, paused: true };
+    expect(await pauseQueue(db(), 'q', until)).toEqual({
+      name: 'q',
+      version: 1,
+      settings: { ...paused, pausedUntil: until },
+    });
+    expect(await pauseQueue(db(), 'q', null)).toEqual({ name: 'q', version: 2, settings: paused });
+    const resumed = { name: 'q', version: 3, settings: defaultQueueSettings };
+    expect(await resumeQueue(db(), 'q')).toEqual(resumed);
+    expect(await resumeQueue(db(), 'new')).toMatchObject({ version: 1 });
+  });
+
+  it('pausing changes nothing else', async () => {
+    await putQueue(db(), 'q', { ...defaultQueueSettings, maxConcurrency: 3 }, zero);
+    expect((await pauseQueue(db(), 'q', null)).settings.maxConcurrency).toBe(3);
+  });
+
+  it('lists by pages', async () => {
+    await ensureQueues(db(), ['a', 'b', 'c']);
+    const first = await listQueues(db(), { limit: 2 });
+    expect(first.items.map((queue) => queue.name)).toEqual(['a', 'b']);
+    const rest = await listQueues(db(), { limit: 2, cursor: first.nextCursor ?? '' });
+    expect(rest.items.map((queue) => queue.name)).toEqual(['c']);
+    expect(rest.nextCursor).toBeNull();
+  });
+});
+
+describeOnEveryDatabase('limits', (db) => {
+  it('are put, found, listed and deleted', async () => {
+    expect(await putLimit(db(), 'account', account)).toEqual({ name: 'account', ...account });
+    const changed = { unit: 'tokens', rate: 9, perSeconds: 1, burst: 2 };
+    await putLimit(db(), 'account', changed);
+    expect(await findLimit(db(), 'account')).toEqual({ name: 'account', ...changed });
+    expect(await listLimits(db())).toEqual([{ name: 'account', ...changed }]);
+    expect(await unknownLimits(db(), ['x', 'account', 'x'])).toEqual(['x']);
+    expect(await deleteLimit(db(), 'account')).toBe('deleted');
+    expect(await deleteLimit(db(), 'account')).toBe('missing');
+    expect(await findLimit(db(), 'account')).toBeNull();
+  });
+
+  it('are not deleted while a queue uses them', async () => {
+    await putLimit(db(), 'account', account);
+    await putQueue(db(), 'q', usesAccount, zero);
+    expect(await deleteLimit(db(), 'account')).toBe('in_use');
+    await putQueue(db(), 'q', defaultQueueSettings, zero);
+    expect(await deleteLimit(db(), 'account')).toBe('deleted');
+  });
+
+  it('a queue can not use one that is not there', async () => {
+    await expect(putQueue(db(), 'q', usesAccount, zero)).rejects.toMatchObject({
+      code: 'invalid_request',
+    });
+    expect(await findQueue(db(), 'q')).toBeNull();
+  });
+});
+
+describeOnPostgres('queues on two servers', (postgres) => {
+  it('R-CH7: of two puts at once each gets a version, and the greater one stays', async () => {
+    const { db, open } = postgres();
+    const other = await open();
+    for (let round = 0; round < 20; round += 1) {
+      const name = `q${String(round % 2)}`;
+      const [first, second] = await Promise.all([
+        putQueue(db, name, { ...defaultQueueSettings, maxReady: 1 }, zero),
+        putQueue(other, name, { ...defaultQueueSettings, maxReady: 2 }, zero),
+      ]);
+      expect(Math.abs(first.version - second.version)).toBe(1);
+      const winner = first.version > second.version ? first : second;
+      expect(await findQueue(db, name)).toEqual(winner);
+    }
+  });
+
+  it('a limit that is deleted while a queue is put with it is in use, or the put is refused', async () => {
+    const { db, open } = postgres();
+    const other = await open();
+    for (let round = 0; round < 20; round += 1) {
+      await putLimit(db, 'account', account);
+      await putQueue(db, 'q', defaultQueueSettings, zero);
+      const [deleted, put] = await Promise.allSettled([
+        deleteLimit(db, 'account'),
+        putQueue(other, 'q', usesAccount, zero),
+      ]);
+      const isDeleted = deleted.status === 'fulfilled' && deleted.value === 'deleted';
+      expect(put.status).toBe(isDeleted ? 'rejected' : 'fulfilled');
+    }
+  });
+});

@@ -1,0 +1,77 @@
+import { randomUUID } from 'node:crypto';
+
+import { expect, it } from 'vitest';
+
+import { atSecond, zero } from '../../test/store/seed.js';
+import { describeOnEveryDatabase, describeOnPostgres } from '../../test/store/support.js';
+import { leaveServing, renewServing, takeServing } from './serving.js';
+
+const leaseMs = 10_000;
+const one = randomUUID();
+const two = randomUUID();
+
+describeOnEveryDatabase('serving', (db) => {
+  it('R-CH12: one serves, the other is told who', async () => {
+    expect(await takeServing(db(), one, 'memory', leaseMs, zero)).toEqual({ kind: 'serving' });
+    expect(await takeServing(db(), two, 'memory', leaseMs, atSecond(10))).toEqual({
+      kind: 'standby',
+      holder: one,
+      mode: 'memory',
+      renewedAt: zero,
+    });
+    expect(await takeServing(db(), one, 'memory', leaseMs, atSecond(1))).toEqual({
+      kind: 'serving',
+    });
+  });
+
+  it('R-CH12: the standby takes over when the lease lapses, and the old one is refused', async () => {
+    await takeServing(db(), one, 'memory', leaseMs, zero);
+    expect(await renewServing(db(), one, atSecond(5))).toBe(true);
+    const early = await takeServing(db(), two, 'memory', leaseMs, atSecond(15));
+    expect(early.kind).toBe('standby');
+    const late = await takeServing(db(), two, 'memory', leaseMs, atSecond(15.001));
+    expect(late.kind).toBe('serving');
+    expect(await renewServing(db(), one, atSecond(16))).toBe(false);
+    expect(await renewServing(db(), two, atSecond(16))).toBe(true);
+  });
+
+  it('a lapsed lease that nobody took is still renewed', async () => {
+    await takeServing(db(), one, 'memory', leaseMs, zero);
+    expect(await renewServing(db(), one, atSecond(60))).toBe(true);
+  });
+
+  it('whoever leaves lets the next one in at once', async () => {
+    await takeServing(db(), one, 'memory', leaseMs, zero);
+    await leaveServing(db(), two);
+    expect((await takeServing(db(), two, 'memory', leaseMs, zero)).kind).toBe('standby');
+    await leaveServing(db(), one);
+    expect((await takeServing(db(), two, 'memory', leaseMs, zero)).kind).toBe('serving');
+  });
+
+  it('R-CH12: with Redis all serve at once, and one without it stands by', async () => {
+    expect((await takeServing(db(), one, 'redis', leaseMs, zero)).kind).toBe('serving');
+    expect((await takeServing(db(), two, 'redis', leaseMs, zero)).kind).toBe('serving');
+    const third = await takeServing(db(), randomUUID(), 'memory', leaseMs, zero);
+    expect(third).toMatchObject({ kind: 'standby', mode: 'redis' });
+  });
+
+  it('a server with Redis does not take over from one without', async () => {
+    await takeServing(db(), one, 'memory', leaseMs, zero);
+    const second = await takeServing(db(), two, 'redis', leaseMs, zero);
+    expect(second).toMatchObject({ kind: 'standby', mode: 'memory' });
+  });
+});
+
+describeOnPostgres('serving at once', (postgres) => {
+  it('R-CH12: of many that start, and of many that take over, one serves', async () => {
+    const { db } = postgres();
+    for (const second of [0, 60, 120]) {
+      const answers = await Promise.all(
+        Array.from({ length: 8 }, () =>
+          takeServing(db, randomUUID(), 'memory', leaseMs, atSecond(second)),
+        ),
+      );
+      expect(answers.filter((answer) => answer.kind === 'serving')).toHaveLength(1);
+    }
+  });
+});
