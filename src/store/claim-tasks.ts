@@ -33,16 +33,11 @@ export interface ClaimedRow {
 }
 
 /**
- * Compare-and-set by primary key. Locked rows are skipped, not waited for: whoever holds one is
- * about to change it. The parameters come from the one partition that its id names.
+ * Compare-and-set. Locked rows are skipped, not waited for: whoever holds one is about to change
+ * it. The status is that of the locked row; as a condition on the table, it would invite the planner
+ * to read all that is queued. The parameters come from the one partition that the id names.
  */
 export const claimTasksSql = `
-with claim as (
-  select task.id, wanted.worker_id, wanted.start
-  from unnest($1::uuid[], $2::uuid[], $3::boolean[]) as wanted (id, worker_id, start)
-  join sluice.tasks task on task.id = wanted.id and task.status = 'queued'
-  for no key update of task skip locked
-)
 update sluice.tasks task
 set
   status = case when claim.start then 'executing' else 'assigned' end,
@@ -55,8 +50,14 @@ set
     when claim.start then task.timeout_seconds * interval '1 second'
     else $4::float8 * interval '1 millisecond'
   end
-from claim, (select coalesce($5::timestamptz, now()) as now) as clock
-where task.id = claim.id
+from
+  (select coalesce($5::timestamptz, now()) as now) as clock,
+  unnest($1::uuid[], $2::uuid[], $3::boolean[]) as claim (id, worker_id, start),
+  lateral (
+    select ctid as place, status from sluice.tasks where id = claim.id offset 0
+    for no key update skip locked
+  ) as found
+where task.ctid = found.place and found.status = 'queued'
 returning
   task.id, task.task_type, task.queue, task.timeout_seconds, task.attempt, task.lease,
   task.priority, task.retry_count, task.workflow_id, task.trace_id, task.worker_id, task.cost,

@@ -11,7 +11,8 @@ export class DatabaseClock {
     this.#aheadMs = databaseMs - (sentAtMs + this.localMs()) / 2;
   }
 
+  /** Whole milliseconds, as ids want them. */
   nowMs(): number {
-    return this.localMs() + this.#aheadMs;
+    return Math.floor(this.localMs() + this.#aheadMs);
   }
 }

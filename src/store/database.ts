@@ -36,6 +36,8 @@ export const sessionSettings: Readonly<Record<string, string>> = {
   enable_seqscan: 'off',
   enable_hashjoin: 'off',
   enable_mergejoin: 'off',
+  // It would remember rows by a key that never comes twice.
+  enable_memoize: 'off',
   // Compiling a statement costs more than any of them runs.
   jit: 'off',
 };

@@ -5,7 +5,7 @@ import type { Cost } from '../domain/queue-settings.js';
 import type { Held } from '../protocol/api.js';
 import { column, heldColumns, sparseColumn } from './columns.js';
 import type { Database, Instant, Queryable } from './database.js';
-import { finishMembers, leftOver, type FinishedRow } from './finish-members.js';
+import { finishFenced, type FinishedRow } from './finish-members.js';
 import {
   attemptErrorToJson,
   costOf,
@@ -87,6 +87,7 @@ set
     )
   )[greatest(1, cardinality(task.past_attempts) + 2 - ${pastAttemptsKept}):]
 from
+  (select coalesce($12::timestamptz, now()) as now) as clock,
   unnest(
     $1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::text[], $6::text[], $7::float8[],
     $8::integer[], $9::smallint[], $10::smallint[], $11::smallint[]
@@ -94,8 +95,8 @@ from
     id, lease, outcome, error, became, reason, delay_ms,
     timeout_seconds, retries, deferrals, returns
   ),
-  (select coalesce($12::timestamptz, now()) as now) as clock
-where task.id = ending.id and task.lease = ending.lease
+  lateral (select ctid as place from sluice.tasks where id = ending.id offset 0) as found
+where task.ctid = found.place and task.lease = ending.lease
   and ($13 or task.workflow_id is null or task.halts_workflow or ending.became = 'pending')
 returning
   task.id, task.queue, task.task_type, task.capabilities, task.priority, task.cost,
@@ -113,14 +114,12 @@ interface EndedTaskRow extends WindowRow {
 }
 
 /** Those that don't come back have lost their lease. */
-export async function endAttempts(
+export function endAttempts(
   db: Database,
   ends: readonly AttemptEnd[],
   now: Instant,
 ): Promise<EndedRow[]> {
-  const alone = await end(db, ends, now, false);
-  if (alone.length === ends.length) return alone;
-  return [...alone, ...(await finishMembers(db, leftOver(ends, alone), now, end))];
+  return finishFenced(db, ends, now, end);
 }
 
 async function end(

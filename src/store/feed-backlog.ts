@@ -23,26 +23,23 @@ export interface WantedFromBacklog extends BacklogWindow {
  * the cost is what is fed, whatever the backlog. Two feeders share a window without waiting.
  */
 export const feedBacklogSql = `
-with chosen as (
-  select task.id
-  from
-    unnest($1::text[], $2::text[], $3::text[], $4::smallint[], $5::integer[])
-      as wanted (queue, task_type, capabilities, priority, room),
-    lateral (
-      select id
-      from sluice.tasks line
-      where line.queue = wanted.queue and line.task_type = wanted.task_type
-        and line.capabilities = wanted.capabilities::text[] and line.priority = wanted.priority
-        and line.status = 'pending' and line.waits_for = 'room'
-      order by eligible_at, seq
-      limit wanted.room
-      for no key update skip locked
-    ) as task
-)
 update sluice.tasks task
 set status = 'queued', waits_for = null, queued_at = clock.now
-from chosen, (select coalesce($6::timestamptz, now()) as now) as clock
-where task.id = chosen.id
+from
+  (select coalesce($6::timestamptz, now()) as now) as clock,
+  unnest($1::text[], $2::text[], $3::text[], $4::smallint[], $5::integer[])
+    as wanted (queue, task_type, capabilities, priority, room),
+  lateral (
+    select ctid as place
+    from sluice.tasks line
+    where line.queue = wanted.queue and line.task_type = wanted.task_type
+      and line.capabilities = wanted.capabilities::text[] and line.priority = wanted.priority
+      and line.status = 'pending' and line.waits_for = 'room'
+    order by eligible_at, seq
+    limit wanted.room
+    for no key update skip locked
+  ) as chosen
+where task.ctid = chosen.place
 returning
   task.id, task.queue, task.task_type, task.capabilities, task.priority, task.seq, task.cost,
   date_part('epoch', clock.now - task.eligible_at) * 1000 as age_ms`;
@@ -66,18 +63,18 @@ export async function feedBacklog(
 
 /** Index: tasks_timed. */
 export const wakeDueSql = `
-with due as (
-  select id
-  from sluice.tasks
-  where waits_for = 'time' and run_at <= coalesce($2::timestamptz, now())
-  order by run_at
-  limit $1
-  for no key update skip locked
-), woken as (
+with woken as (
   update sluice.tasks task
   set waits_for = 'room'
-  from due
-  where task.id = due.id
+  from (
+    select ctid as place
+    from sluice.tasks
+    where waits_for = 'time' and run_at <= coalesce($2::timestamptz, now())
+    order by run_at
+    limit $1
+    for no key update skip locked
+  ) as due
+  where task.ctid = due.place
   returning queue, task_type, capabilities, priority
 )
 select queue, task_type, capabilities, priority, count(*) as count

@@ -66,8 +66,10 @@ export function attemptOf(row: AttemptTaskRow): AttemptRow {
 
 export const findAttemptsSql = `
 select ${attemptColumns}
-from unnest($1::uuid[], $2::uuid[]) as held (id, lease)
-join sluice.tasks task on task.id = held.id and task.lease = held.lease`;
+from
+  unnest($1::uuid[], $2::uuid[]) as held (id, lease),
+  lateral (select * from sluice.tasks where id = held.id offset 0) as task
+where task.lease = held.lease`;
 
 /** Those whose lease is good. */
 export async function findAttempts(db: Queryable, held: readonly Held[]): Promise<AttemptRow[]> {

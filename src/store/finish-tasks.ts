@@ -4,7 +4,7 @@ import type { Cost } from '../domain/queue-settings.js';
 import type { Held } from '../protocol/api.js';
 import { heldColumns, sparseColumn } from './columns.js';
 import type { Database, Instant, Queryable } from './database.js';
-import { finishMembers, leftOver, type FinishedRow } from './finish-members.js';
+import { finishFenced, type FinishedRow } from './finish-members.js';
 import { costOf } from './task-row.js';
 
 // TEMP
@@ -25,9 +25,12 @@ export interface Completion extends Held {
 export const completeTasksSql = `
 with done as (
   delete from sluice.tasks task
-  using unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::real[])
-    as report (id, lease, result, usage, execution_seconds)
-  where task.id = report.id and task.lease = report.lease and (task.workflow_id is null or $7)
+  using
+    unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::real[])
+      as report (id, lease, result, usage, execution_seconds),
+    lateral (select ctid as place from sluice.tasks where id = report.id offset 0) as found
+  where task.ctid = found.place and task.lease = report.lease
+    and (task.workflow_id is null or $7)
   returning
     task.*, report.result, report.usage, report.execution_seconds,
     coalesce($6::timestamptz, now()) as now
@@ -66,14 +69,12 @@ interface Row {
 }
 
 /** Those that don't come back have lost their lease. */
-export async function completeTasks(
+export function completeTasks(
   db: Database,
   completions: readonly Completion[],
   now: Instant,
 ): Promise<FinishedRow[]> {
-  const alone = await complete(db, completions, now, false);
-  if (alone.length === completions.length) return alone;
-  return [...alone, ...(await finishMembers(db, leftOver(completions, alone), now, complete))];
+  return finishFenced(db, completions, now, complete);
 }
 
 async function complete(

@@ -27,19 +27,14 @@ export async function lockWorkflows(tx: Queryable, workflowIds: readonly string[
 }
 
 /**
- * The first living member of a workflow, if it waits for its turn, need not wait longer. One that
- * ended badly holds up those behind it unless it was submitted to let them go on.
+ * The first living member of each workflow, if it waits for its turn and need not wait longer. One
+ * that ended badly holds up those behind it unless it was submitted to let them go on.
+ * Locked here and written by the next statement, which also finds a row that just moved.
  * Index: tasks_workflow, one row per workflow and per member passed over.
  */
-export const releaseHeadsSql = `
-update sluice.tasks task
-set
-  waits_for = case when task.run_at > clock.now then 'time' else 'room' end,
-  eligible_at = greatest(clock.now, task.run_at),
-  expires_at = greatest(clock.now, task.run_at)
-    + task.dispatch_deadline_seconds * interval '1 second'
+export const findHeadsSql = `
+select head.id
 from
-  (select coalesce($2::timestamptz, now()) as now) as clock,
   (select distinct id from unnest($1::text[]) as id) as workflow,
   lateral (
     select id, waits_for
@@ -48,22 +43,30 @@ from
       and (member.status not in ('dead_letter', 'failed') or member.halts_workflow)
     order by seq
     limit 1
+    for no key update
   ) as head
-where task.id = head.id and head.waits_for = 'workflow'
+where head.waits_for = 'workflow'
   -- A replayed member may be in front of one that is already out.
-  and not exists (
-    select from sluice.tasks other
+  and (
+    select count(*) from sluice.tasks other
     where other.workflow_id = workflow.id
       and (
         other.status in ('queued', 'assigned', 'executing')
         or other.waits_for in ('room', 'time')
       )
-  )
+  ) = 0
   -- A worker may still be at a member that was cancelled: see hold-workflows.
-  and not exists (
-    select from sluice.workflows held
-    where held.id = workflow.id and held.held_task is not null
-  )
+  and (select held_task from sluice.workflows where id = workflow.id) is null`;
+
+export const releaseHeadsSql = `
+update sluice.tasks task
+set
+  waits_for = case when task.run_at > clock.now then 'time' else 'room' end,
+  eligible_at = greatest(clock.now, task.run_at),
+  expires_at = greatest(clock.now, task.run_at)
+    + task.dispatch_deadline_seconds * interval '1 second'
+from (select coalesce($2::timestamptz, now()) as now) as clock
+where task.id = any($1::uuid[])
 returning
   task.id, task.workflow_id, task.waits_for,
   task.queue, task.task_type, task.capabilities, task.priority`;
@@ -74,13 +77,16 @@ interface ReleasedRow extends WindowRow {
   readonly waits_for: 'room' | 'time';
 }
 
-/** A statement of its own after the lock: an earlier snapshot could miss a member. */
+/** Statements of their own after the lock: an earlier snapshot could miss a member. */
 export async function releaseHeads(
   tx: Queryable,
   workflowIds: readonly string[],
   now: Instant,
 ): Promise<ReleasedHead[]> {
-  const rows = await tx.query<ReleasedRow>(releaseHeadsSql, [workflowIds, now]);
+  const heads = await tx.query<{ id: TaskId }>(findHeadsSql, [workflowIds]);
+  if (heads.length === 0) return [];
+  const taskIds = heads.map((head) => head.id);
+  const rows = await tx.query<ReleasedRow>(releaseHeadsSql, [taskIds, now]);
   return rows.map((row) => ({
     taskId: row.id,
     workflowId: row.workflow_id,

@@ -2,6 +2,11 @@ import type { TaskId } from '../domain/ids.js';
 import type { Held } from '../protocol/api.js';
 import { column, heldColumns, sparseColumn } from './columns.js';
 import type { Instant, Queryable } from './database.js';
+import { writeFenced } from './write-fenced.js';
+
+interface WrittenRow {
+  readonly taskId: TaskId;
+}
 
 /** A start that is said again keeps its first instant. */
 export const startTasksSql = `
@@ -14,10 +19,11 @@ set
     else clock.now + task.timeout_seconds * interval '1 second'
   end
 from
+  (select coalesce($3::timestamptz, now()) as now) as clock,
   unnest($1::uuid[], $2::uuid[]) as held (id, lease),
-  (select coalesce($3::timestamptz, now()) as now) as clock
-where task.id = held.id and task.lease = held.lease
-returning task.id`;
+  lateral (select ctid as place from sluice.tasks where id = held.id offset 0) as found
+where task.ctid = found.place and task.lease = held.lease
+returning task.id as "taskId"`;
 
 /** Those that don't come back have lost their lease. */
 export async function startTasks(
@@ -25,8 +31,10 @@ export async function startTasks(
   held: readonly Held[],
   now: Instant,
 ): Promise<TaskId[]> {
-  const rows = await db.query<{ id: TaskId }>(startTasksSql, [...heldColumns(held), now]);
-  return rows.map((row) => row.id);
+  const started = await writeFenced(db, held, (items) =>
+    db.query<WrittenRow>(startTasksSql, [...heldColumns(items), now]),
+  );
+  return started.map((row) => row.taskId);
 }
 
 export interface Progress extends Held {
@@ -37,17 +45,21 @@ export interface Progress extends Held {
 export const recordProgressSql = `
 update sluice.tasks task
 set progress_percent = report.percent, progress_message = report.message
-from unnest($1::uuid[], $2::uuid[], $3::real[], $4::text[]) as report (id, lease, percent, message)
-where task.id = report.id and task.lease = report.lease
-returning task.id`;
+from
+  unnest($1::uuid[], $2::uuid[], $3::real[], $4::text[]) as report (id, lease, percent, message),
+  lateral (select ctid as place from sluice.tasks where id = report.id offset 0) as found
+where task.ctid = found.place and task.lease = report.lease
+returning task.id as "taskId"`;
 
 /** Of several reports of one task the last counts. */
 export async function recordProgress(db: Queryable, items: readonly Progress[]): Promise<TaskId[]> {
   const latest = [...new Map(items.map((item) => [`${item.taskId} ${item.lease}`, item])).values()];
-  const rows = await db.query<{ id: TaskId }>(recordProgressSql, [
-    ...heldColumns(latest),
-    column(latest, (item) => item.percent),
-    sparseColumn(latest, (item) => item.message),
-  ]);
-  return rows.map((row) => row.id);
+  const recorded = await writeFenced(db, latest, (reports) =>
+    db.query<WrittenRow>(recordProgressSql, [
+      ...heldColumns(reports),
+      column(reports, (report) => report.percent),
+      sparseColumn(reports, (report) => report.message),
+    ]),
+  );
+  return recorded.map((row) => row.taskId);
 }

@@ -254,7 +254,11 @@ export const findByKeySql = `
 select draft.id as draft_id, held.task_id, held.fingerprint = draft.fingerprint as same,
   task.status, task.queue, task.priority, task.trace_id, task.created_at
 from unnest($1::uuid[], $2::text[], $3::text[], $4::bytea[]) as draft (id, scope, key, fingerprint)
-join sluice.idempotency_keys held on held.scope = draft.scope and held.key = draft.key
+cross join lateral (
+  select task_id, fingerprint from sluice.idempotency_keys
+  where scope = draft.scope and key = draft.key
+  offset 0
+) as held
 left join lateral (
   select status, queue, priority, trace_id, created_at
   from sluice.tasks where id = held.task_id
