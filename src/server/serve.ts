@@ -34,8 +34,8 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
     const metrics = createMetrics(engine, engine);
     const app = buildApp({ api: engine, health: healthOf(engine), events: engine, metrics, log });
     await app.listen({ host: options.host, port: options.port });
-    const address = app.addresses()[0];
-    const port = String(address?.port ?? options.port);
+    const [address] = app.addresses();
+    const port = String(typeof address === 'object' ? address.port : options.port);
     const host = options.host.includes(':') ? `[${options.host}]` : options.host;
     return {
       url: `http://${host}:${port}`,
