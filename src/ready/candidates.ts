@@ -1,73 +1,93 @@
-import { isTakenBefore, type ReadyLane } from './ready-lane.js';
-import type { RoutingGroup } from './routing-group.js';
+import type { PriorityRank } from '../domain/priority.js';
+import { IndexedHeap, type Placed } from './indexed-heap.js';
+import { isOlder, levelOf, type ReadyEntry, type ReadyLane } from './ready-lane.js';
 
-/** What one request may take from. */
-export interface Candidates {
-  /** The lane whose turn it is now, if any may be taken from. */
-  next(nowMs: number): ReadyLane | null;
-  /** When one of them opens; infinity: not before something happens. To be asked without a next. */
+/** What lanes are taken from: a whole routing group, or one lane of a queue that was named. */
+export interface LaneSource {
+  /** The lane whose turn it is, if it may be taken from now. */
+  first(nowMs: number): ReadyLane | null;
+  /** When a lane opens; infinity: not before something happens. To be asked without a first. */
   opensAt(nowMs: number): number;
 }
 
+/** The entry that a source would give, and what it was ordered by when last looked at. */
+interface Candidate extends Placed {
+  readonly source: LaneSource;
+  entry: ReadyEntry;
+  level: PriorityRank;
+  turn: number;
+}
+
 /**
- * Every queue. Comparing the first lane of each group is exact: a queue has one lane in a group,
- * so the queue whose turn it is stands first in every group where it is that urgent.
+ * What one request may take, best first. Comparing the first lane of each group is exact: a queue
+ * has one lane in a group, so the queue whose turn it is stands first wherever it is that urgent.
+ * Taking makes candidates worse, never better: one whose order went stale is noticed at the top.
  */
-export class GroupCandidates implements Candidates {
-  readonly #groups: readonly RoutingGroup<ReadyLane>[];
+export class Candidates {
+  readonly #sources: readonly LaneSource[];
+  readonly #nowMs: number;
+  readonly #line = new IndexedHeap<Candidate>(comesBefore);
 
-  constructor(groups: readonly RoutingGroup<ReadyLane>[]) {
-    this.#groups = groups;
-  }
-
-  next(nowMs: number): ReadyLane | null {
-    let best: ReadyLane | null = null;
-    for (const group of this.#groups) {
-      const lane = group.first(nowMs);
-      if (lane !== null && (best === null || comesBefore(lane, best, nowMs))) best = lane;
+  constructor(sources: readonly LaneSource[], nowMs: number) {
+    this.#sources = sources;
+    this.#nowMs = nowMs;
+    for (const source of sources) {
+      const entry = this.#entryOf(source);
+      if (entry === null) continue;
+      const level = levelOf(entry, nowMs);
+      this.#line.push({ place: -1, source, entry, level, turn: entry.queue.turn });
     }
-    return best;
   }
 
-  opensAt(nowMs: number): number {
+  next(): ReadyEntry | null {
+    while (true) {
+      const candidate = this.#line.peek();
+      if (candidate === undefined) return null;
+      const entry = this.#entryOf(candidate.source);
+      if (entry === null) {
+        this.#line.remove(candidate);
+        continue;
+      }
+      const { turn } = entry.queue;
+      if (entry === candidate.entry && turn === candidate.turn) return entry;
+      candidate.entry = entry;
+      candidate.level = levelOf(entry, this.#nowMs);
+      candidate.turn = turn;
+      this.#line.update(candidate);
+    }
+  }
+
+  /** To be asked when there is no next. */
+  opensAt(): number {
     let first = Number.POSITIVE_INFINITY;
-    for (const group of this.#groups) first = Math.min(first, group.opensAt(nowMs));
+    for (const source of this.#sources) first = Math.min(first, source.opensAt(this.#nowMs));
     return first;
+  }
+
+  #entryOf(source: LaneSource): ReadyEntry | null {
+    return source.first(this.#nowMs)?.head(this.#nowMs) ?? null;
   }
 }
 
-/** The queues that a request names: their lanes are looked at one by one, and no others. */
-export class LaneCandidates implements Candidates {
-  readonly #lanes: readonly ReadyLane[];
+export class NamedLane implements LaneSource {
+  readonly #lane: ReadyLane;
 
-  constructor(lanes: readonly ReadyLane[]) {
-    this.#lanes = lanes;
+  constructor(lane: ReadyLane) {
+    this.#lane = lane;
   }
 
-  next(nowMs: number): ReadyLane | null {
-    let best: ReadyLane | null = null;
-    for (const lane of this.#lanes) {
-      if (lane.size === 0 || lane.queue.opensAt(nowMs) > nowMs) continue;
-      lane.group.catchUp(nowMs);
-      if (best === null || comesBefore(lane, best, nowMs)) best = lane;
-    }
-    return best;
+  first(nowMs: number): ReadyLane | null {
+    return this.opensAt(nowMs) <= nowMs ? this.#lane : null;
   }
 
   opensAt(nowMs: number): number {
-    let first = Number.POSITIVE_INFINITY;
-    for (const lane of this.#lanes) {
-      if (lane.size > 0) first = Math.min(first, lane.queue.opensAt(nowMs));
-    }
-    return first;
+    const { size, queue } = this.#lane;
+    return size === 0 ? Number.POSITIVE_INFINITY : queue.opensAt(nowMs);
   }
 }
 
-/** The order between queues, and between the lanes of one; for lanes that are in their index. */
-function comesBefore(a: ReadyLane, b: ReadyLane, nowMs: number): boolean {
-  if (a.turn.level !== b.turn.level) return a.turn.level < b.turn.level;
-  if (a.queue !== b.queue) return a.queue.turn < b.queue.turn;
-  const headA = a.head(nowMs);
-  const headB = b.head(nowMs);
-  return headA !== null && headB !== null && isTakenBefore(headA, headB, nowMs);
+function comesBefore(a: Candidate, b: Candidate): boolean {
+  if (a.level !== b.level) return a.level < b.level;
+  // No two queues have the same turn.
+  return a.turn === b.turn ? isOlder(a.entry, b.entry) : a.turn < b.turn;
 }

@@ -3,7 +3,7 @@ import type { Lane } from '../domain/lane.js';
 import { priorityOf, rankOf } from '../domain/priority.js';
 import { defaultQueueSettings } from '../domain/queue-settings.js';
 import type { Clock } from '../runtime/clock.js';
-import { GroupCandidates, LaneCandidates, type Candidates } from './candidates.js';
+import { Candidates, NamedLane, type LaneSource } from './candidates.js';
 import { LaneDirectory } from './lane-directory.js';
 import { liveQueue } from './live-queue.js';
 import type { QueueState } from './queue-state.js';
@@ -90,15 +90,15 @@ export class MemoryReadyQueue implements ReadyQueue {
     if (request.count < 1) throw new RangeError('a take asks for one entry at least');
     if (!this.#isOpen) return { kind: 'rebuild' };
     const nowMs = this.#clock.nowMs();
-    const candidates = this.#candidates(request);
+    const candidates = new Candidates(this.#sources(request), nowMs);
     const entries: Taken[] = [];
-    let lane = candidates.next(nowMs);
-    while (lane !== null && entries.length < request.count) {
-      entries.push(this.#takeHead(lane, nowMs));
-      lane = candidates.next(nowMs);
+    let entry = candidates.next();
+    while (entry !== null && entries.length < request.count) {
+      entries.push(this.#take(entry, nowMs));
+      entry = candidates.next();
     }
-    if (entries.length > 0) return { kind: 'taken', entries, more: lane !== null };
-    const opensAt = candidates.opensAt(nowMs);
+    if (entries.length > 0) return { kind: 'taken', entries, more: entry !== null };
+    const opensAt = candidates.opensAt();
     return { kind: 'wait', waitMs: opensAt < Number.POSITIVE_INFINITY ? opensAt - nowMs : null };
   }
 
@@ -228,32 +228,31 @@ export class MemoryReadyQueue implements ReadyQueue {
     if (wasIdle) this.#directory.noteQueue(queue);
   }
 
-  #candidates(request: TakeRequest): Candidates {
+  #sources(request: TakeRequest): LaneSource[] {
     const groups = this.#directory.groupsFor(request);
-    if (request.queues === null) return new GroupCandidates(groups);
-    const lanes: ReadyLane[] = [];
+    if (request.queues === null) return groups;
+    const sources: LaneSource[] = [];
     for (const name of new Set(request.queues)) {
       const queue = this.#directory.findQueue(name);
       if (queue === null) continue;
       for (const group of groups) {
         const lane = queue.lanes.get(group);
-        if (lane !== undefined) lanes.push(lane);
+        if (lane !== undefined) sources.push(new NamedLane(lane));
       }
     }
-    return new LaneCandidates(lanes);
+    return sources;
   }
 
-  #takeHead(lane: ReadyLane, nowMs: number): Taken {
-    const entry = lane.head(nowMs);
-    if (entry === null) throw new Error('an empty lane had its turn');
-    const { queue } = lane;
+  #take(entry: ReadyEntry, nowMs: number): Taken {
+    const { taskId, queue, rank, waitsIn: lane } = entry;
+    if (lane === null) throw new Error(`task ${taskId} is taken already`);
     queue.turn = this.#nextTurn();
     queue.slotsInUse += 1;
     this.#leaveLane(entry, lane, nowMs);
     return {
-      taskId: entry.taskId,
+      taskId,
       lane: lane.lane,
-      priority: priorityOf(entry.rank),
+      priority: priorityOf(rank),
       effectivePriority: priorityOf(levelOf(entry, nowMs)),
     };
   }

@@ -133,12 +133,12 @@ export function levelOf({ queue, rank, eligibleAt }: ReadyEntry, nowMs: number):
 }
 
 /** The order inside a queue. */
-export function isTakenBefore(a: ReadyEntry, b: ReadyEntry, nowMs: number): boolean {
+function isTakenBefore(a: ReadyEntry, b: ReadyEntry, nowMs: number): boolean {
   const levelA = levelOf(a, nowMs);
   const levelB = levelOf(b, nowMs);
   return levelA === levelB ? isOlder(a, b) : levelA < levelB;
 }
 
-function isOlder(a: ReadyEntry, b: ReadyEntry): boolean {
+export function isOlder(a: ReadyEntry, b: ReadyEntry): boolean {
   return a.eligibleAt === b.eligibleAt ? a.seq < b.seq : a.eligibleAt < b.eligibleAt;
 }

@@ -74,7 +74,7 @@ export class RoutingGroup<L extends GroupLane<L>> {
 
   /** The lane whose turn it is, of those whose queues may be taken from now. */
   first(nowMs: number): L | null {
-    this.catchUp(nowMs);
+    this.#catchUp(nowMs);
     while (true) {
       const turn = this.#index.peek();
       if (turn === undefined) return null;
@@ -103,7 +103,7 @@ export class RoutingGroup<L extends GroupLane<L>> {
   }
 
   /** Makes every level in the index, and every parking, true for this instant. */
-  catchUp(nowMs: number): void {
+  #catchUp(nowMs: number): void {
     for (let due = this.#parked.peek(); due !== undefined && due.atMs <= nowMs;) {
       this.reopen(due.lane, nowMs);
       due = this.#parked.peek();
