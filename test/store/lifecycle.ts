@@ -1,0 +1,139 @@
+import { randomUUID } from 'node:crypto';
+
+import { TaskIdSource, type TaskId, type WorkerId } from '../../src/domain/ids.js';
+import type { Held } from '../../src/protocol/api.js';
+import { claimTasks, type Claim, type ClaimedRow } from '../../src/store/claim-tasks.js';
+import type { Database, Instant, Queryable } from '../../src/store/database.js';
+import type { AttemptEnd } from '../../src/store/end-attempts.js';
+import type { Completion } from '../../src/store/finish-tasks.js';
+import { submitTasks, type NewTask, type Submitted } from '../../src/store/submit-tasks.js';
+
+const ids = new TaskIdSource();
+
+export function newTaskId(): TaskId {
+  return ids.next(Date.now());
+}
+
+export function newWorkerId(): WorkerId {
+  return randomUUID() as WorkerId;
+}
+
+/** A task as the engine would submit it, with room unless told otherwise. */
+export function newTask(changes: Partial<NewTask> = {}): NewTask {
+  return {
+    taskId: newTaskId(),
+    queue: 'default',
+    taskType: 'chat',
+    capabilities: [],
+    priority: 'medium',
+    parametersJson: '{"n":1}',
+    timeoutSeconds: 600,
+    maxRetries: 3,
+    runAt: null,
+    delaySeconds: null,
+    dispatchDeadlineSeconds: null,
+    workflowId: null,
+    haltsWorkflow: true,
+    idempotency: null,
+    costJson: null,
+    userId: null,
+    tags: [],
+    traceId: null,
+    hasRoom: true,
+    ...changes,
+  };
+}
+
+export function newTasks(count: number, changes: Partial<NewTask> = {}): NewTask[] {
+  return Array.from({ length: count }, () => newTask(changes));
+}
+
+export function newKey(key: string, body = 'body', scope = 'owner'): NewTask['idempotency'] {
+  return { scope, key, fingerprint: Buffer.from(body) };
+}
+
+export async function submitOne(
+  db: Database,
+  changes: Partial<NewTask> = {},
+  now: Instant = null,
+): Promise<Submitted> {
+  const [submitted] = await submitTasks(db, [newTask(changes)], now);
+  if (submitted === undefined) throw new Error('nothing was answered');
+  return submitted;
+}
+
+export function claimOf(taskId: TaskId, changes: Partial<Claim> = {}): Claim {
+  return { taskId, workerId: newWorkerId(), start: true, ...changes };
+}
+
+export async function claimOne(
+  db: Queryable,
+  taskId: TaskId,
+  changes: Partial<Claim> = {},
+  now: Instant = null,
+): Promise<ClaimedRow> {
+  const [claimed] = await claimTasks(db, [claimOf(taskId, changes)], 30_000, now);
+  if (claimed === undefined) throw new Error(`${taskId} was refused`);
+  return claimed;
+}
+
+/** Submitted and claimed: an attempt that runs. */
+export async function runOne(
+  db: Database,
+  changes: Partial<NewTask> = {},
+  claim: Partial<Claim> = {},
+  now: Instant = null,
+): Promise<ClaimedRow> {
+  const { taskId } = await submitOne(db, changes, now);
+  return claimOne(db, taskId, claim, now);
+}
+
+export function completionOf(
+  { taskId, lease }: Held,
+  changes: Partial<Completion> = {},
+): Completion {
+  return { taskId, lease, resultJson: null, usageJson: null, executionSeconds: null, ...changes };
+}
+
+export function backToPending(
+  { taskId, lease }: Held,
+  changes: Partial<Extract<AttemptEnd['next'], { kind: 'pending' }>> = {},
+): AttemptEnd {
+  return {
+    taskId,
+    lease,
+    outcome: 'failed',
+    error: { code: 'BROKEN', message: 'it broke', retriable: true },
+    next: {
+      kind: 'pending',
+      delayMs: 0,
+      costsRetry: true,
+      countsAs: null,
+      timeoutSeconds: 600,
+      ...changes,
+    },
+  };
+}
+
+export function toDeadLetter({ taskId, lease }: Held): AttemptEnd {
+  return {
+    taskId,
+    lease,
+    outcome: 'failed',
+    error: { code: 'BROKEN', message: 'it broke', retriable: false },
+    next: { kind: 'dead_letter', reason: 'BROKEN is not retried' },
+  };
+}
+
+/** The row as it stands, or undefined when it is no longer among the living. */
+export async function rowOf(db: Queryable, taskId: TaskId): Promise<Row | undefined> {
+  const [row] = await db.query<Row>('select * from sluice.tasks where id = $1', [taskId]);
+  return row;
+}
+
+export async function historyOf(db: Queryable, taskId: TaskId): Promise<Row | undefined> {
+  const [row] = await db.query<Row>('select * from sluice.task_history where id = $1', [taskId]);
+  return row;
+}
+
+export type Row = Readonly<Record<string, unknown>>;
