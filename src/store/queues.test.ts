@@ -115,8 +115,8 @@ describeOnEveryDatabase('limits', (db) => {
 
 describeOnPostgres('queues on two servers', (postgres) => {
   it('R-CH7: of two puts at once each gets a version, and the greater one stays', async () => {
-    const { db, open } = postgres();
-    const other = await open();
+    const { db } = postgres();
+    const other = await postgres().open();
     for (let round = 0; round < 20; round += 1) {
       const name = `q${String(round % 2)}`;
       const [first, second] = await Promise.all([
@@ -130,8 +130,8 @@ describeOnPostgres('queues on two servers', (postgres) => {
   });
 
   it('a limit that is deleted while a queue is put with it is in use, or the put is refused', async () => {
-    const { db, open } = postgres();
-    const other = await open();
+    const { db } = postgres();
+    const other = await postgres().open();
     for (let round = 0; round < 20; round += 1) {
       await putLimit(db, 'account', account);
       await putQueue(db, 'q', defaultQueueSettings, zero);

@@ -85,8 +85,8 @@ describeOnEveryDatabase('replayTasks', (db) => {
 
 describeOnPostgres('replayTasks at once', (postgres) => {
   it('brings a task back once', async () => {
-    const { db, open } = postgres();
-    const other = await open();
+    const { db } = postgres();
+    const other = await postgres().open();
     const { taskId } = await seedTask(db);
     await cancelTasks(db, [taskId], zero);
     const both = await Promise.all(

@@ -21,8 +21,8 @@ interface LineRow {
 }
 
 /**
- * Reads the index tasks_line and nothing else, every entry of it: at a million waiting this takes
- * a good part of a second, so the answer is to be kept for a while.
+ * Goes by the index tasks_line, every entry of it: what waits is read, so that the answer is to be
+ * kept for a while.
  */
 export async function countLine(db: Queryable, now: Instant): Promise<LineCount[]> {
   const rows = await db.query<LineRow>(countStatement, [now]);

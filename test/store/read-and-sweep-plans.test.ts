@@ -1,0 +1,204 @@
+import { randomUUID } from 'node:crypto';
+
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+
+import type { Lease, TaskId, WorkerId } from '../../src/domain/ids.js';
+import { cancelTasks, findCancellable } from '../../src/store/cancel-tasks.js';
+import { changeTask } from '../../src/store/change-task.js';
+import type { Database } from '../../src/store/database.js';
+import {
+  analyseDeadLetters,
+  findDeadLetters,
+  listDeadLetters,
+} from '../../src/store/dead-letters.js';
+import { expireTasks } from '../../src/store/expire-tasks.js';
+import { freeHeldWorkflows, letGoOfCancelled } from '../../src/store/hold-workflows.js';
+import { listTasks } from '../../src/store/list-tasks.js';
+import { migrate } from '../../src/store/migrate.js';
+import { encodeCursor } from '../../src/store/paging.js';
+import { ensurePartitions } from '../../src/store/partitions.js';
+import { openPgDatabase } from '../../src/store/pg-database.js';
+import { findStates, findTask, findWaitsFor } from '../../src/store/read-tasks.js';
+import { releaseStuckWorkflows } from '../../src/store/release-stuck-workflows.js';
+import { replayTasks } from '../../src/store/replay-tasks.js';
+import { countLine, countScheduled, measureAges } from '../../src/store/statistics.js';
+import {
+  buryLapsedWorkers,
+  findHeldBy,
+  findOrphans,
+  findOverdue,
+  listRunning,
+} from '../../src/store/sweep-attempts.js';
+import { adoptTasks, beat, purgeWorkers, registerWorker } from '../../src/store/workers.js';
+import { createTestDatabase, type TestDatabase } from '../support/postgres.js';
+import { explained } from './explained.js';
+import { zero } from './seed.js';
+
+const waiting = 100_000;
+const ended = 20_000;
+const living = randomUUID() as WorkerId;
+const dead = randomUUID() as WorkerId;
+
+/** Far below the 3,000 pages and more of the tasks; a page of 50 tasks reads 6 or 7 for each. */
+const little = 600;
+/** A filter reads 10,000 rows of each table, in the order of their ids. */
+const bounded = 25_000;
+
+/** The first id of the day in the id, and n: in the order of n. */
+const idOf = (n: string) =>
+  `(lpad(to_hex($1::bigint), 12, '0') || '7000' || '8000' || lpad(to_hex(${n}), 12, '0'))::uuid`;
+
+describe('R-ST1: plans on 100,000 tasks that were never analyzed', () => {
+  let database: TestDatabase;
+  let db: Database;
+  let middle: TaskId;
+  let held: TaskId;
+  let letter: TaskId;
+  let cancelled: TaskId;
+
+  beforeAll(async () => {
+    database = await createTestDatabase();
+    db = await openPgDatabase({ url: database.url });
+    await migrate(db);
+    await ensurePartitions(db, 2, null);
+    await seed();
+    middle = await pick(`select id from sluice.tasks order by id offset ${waiting / 2} limit 1`);
+    held = await pick(`select id from sluice.tasks where worker_id is not null limit 1`);
+    letter = await pick(`select id from sluice.tasks where status = 'dead_letter' limit 1`);
+    cancelled = await pick(`select id from sluice.task_history where status = 'cancelled' limit 1`);
+  });
+  afterAll(async () => {
+    await db.close();
+    await database.drop();
+  });
+
+  const idle = { currentLoad: 0, status: 'active', currentTasks: [] } as const;
+  const cases: [string, number, (db: Database) => Promise<unknown>][] = [
+    ['a heartbeat', little, (on) => beat(on, living, idle, zero)],
+    ['adopting', little, (on) => adoptTasks(on, living, [held])],
+    ['burying workers', little, (on) => buryLapsedWorkers(on, 3_600_000, zero)],
+    ['purging workers', little, (on) => purgeWorkers(on, 0, zero)],
+    ['orphans', little, (on) => findOrphans(on, 100)],
+    ['overdue attempts', little, (on) => findOverdue(on, 100, 0, zero)],
+    ['what a worker holds', little, (on) => findHeldBy(on, living, 100)],
+    ['all that runs', little, (on) => listRunning(on)],
+    ['expiry', little, (on) => expireTasks(on, 100, zero)],
+    ['stuck workflows', little, (on) => releaseStuckWorkflows(on, null, 20, zero)],
+    ['held workflows', little, (on) => freeHeldWorkflows(on, 100, zero)],
+    ['letting go', little, (on) => letGoOfCancelled(on, [randomUUID() as Lease], zero)],
+    ['get', little, (on) => findTask(on, middle, true, zero)],
+    ['states', little, (on) => findStates(on, [middle, held, cancelled])],
+    ['what a task waits for', little, (on) => findWaitsFor(on, middle)],
+    ['a page of all', little, (on) => listTasks(on, {}, { limit: 20 }, zero)],
+    ['a later page', little, (on) => listTasks(on, {}, { cursor: encodeCursor(middle) }, zero)],
+    ['the running', little, (on) => listTasks(on, { status: 'executing' }, {}, zero)],
+    ['the failed', little, (on) => listTasks(on, { status: 'failed' }, {}, zero)],
+    ['the completed', bounded, (on) => listTasks(on, { status: 'completed' }, {}, zero)],
+    ['a rare queue', bounded, (on) => listTasks(on, { queue: 'none' }, {}, zero)],
+    ['a rare tag', bounded, (on) => listTasks(on, { tag: 'none' }, {}, zero)],
+    ['cancellable', bounded, (on) => findCancellable(on, { tag: 'none' }, 100, null)],
+    ['change', little, (on) => changeTask(on, middle, { priority: 'low' }, zero)],
+    ['cancel', little, (on) => cancelTasks(on, [middle, held], zero)],
+    ['replay', little, (on) => replayTasks(on, [letter, cancelled], {}, zero)],
+    ['dead letters', little, (on) => listDeadLetters(on, { code: 'BROKEN' }, {}, zero)],
+    ['dead letters to replay', little, (on) => findDeadLetters(on, { queue: 'q1' }, 10)],
+    ['analysis', little, (on) => analyseDeadLetters(on)],
+    ['scheduled', little, (on) => countScheduled(on)],
+  ];
+
+  it.each(cases)('%s goes by an index, and reads at most %d pages', async (_name, pages, act) => {
+    const { db: watched, plans } = explained(db);
+    await act(watched);
+    expect(plans.length).toBeGreaterThan(0);
+    for (const plan of plans) {
+      const whole = plan.scans.filter((scan) => scan.startsWith('Seq Scan on task'));
+      expect(whole, plan.statement).toEqual([]);
+      expect(plan.pages, plan.scans.join('\n')).toBeLessThan(pages);
+    }
+  });
+
+  it.each([
+    ['the line', (on: Database) => countLine(on, zero)],
+    ['ages', (on: Database) => measureAges(on, zero)],
+  ])('counting %s goes by the index of the line', async (_name, act) => {
+    const { db: watched, plans } = explained(db);
+    await act(watched);
+    const scans = plans.flatMap((plan) => plan.scans).filter((scan) => scan.includes(' on tasks'));
+    const others = scans.filter(
+      (scan) => !scan.includes('tasks_line') && scan !== 'Bitmap Heap Scan on tasks',
+    );
+    expect(scans.length).toBeGreaterThan(0);
+    expect(others).toEqual([]);
+  });
+
+  async function pick(statement: string): Promise<TaskId> {
+    const [row] = await db.query<{ id: TaskId }>(statement);
+    if (row === undefined) throw new Error(`nothing found: ${statement}`);
+    return row.id;
+  }
+
+  /** 100,000 in line or blocked, a few hundred held, ended or timed, 20,000 in history. */
+  async function seed(): Promise<void> {
+    const all = ['tasks', 'workers', 'workflows'].map(
+      (table) => `alter table sluice.${table} set (autovacuum_enabled = false);`,
+    );
+    await db.run(all.join('\n'));
+    await registerWorker(db, living, { capacity: 1000 }, zero);
+    await registerWorker(db, dead, { capacity: 1000 }, zero);
+    await db.query(`update sluice.workers set status = 'dead' where id = $1`, [dead]);
+    const ms = zero.getTime();
+    await db.query(
+      `insert into sluice.tasks
+         (id, queue, task_type, priority, status, waits_for, created_at, eligible_at, queued_at,
+          dispatch_deadline_seconds, expires_at, timeout_seconds, max_retries, workflow_id, tags)
+       select ${idOf('n')}, 'q' || n % 5, 'chat', n % 3,
+         case when n % 2 = 0 then 'queued' else 'pending' end,
+         case when n % 2 = 0 then null when n % 10 = 1 then 'workflow' else 'room' end,
+         $2, $2, case when n % 2 = 0 then $2::timestamptz end, 60,
+         $2::timestamptz + n * interval '1 second', 600, 3,
+         case when n % 10 = 1 then 'w' || n % 100 end, array['t' || n % 7]
+       from generate_series(1, ${waiting}) n`,
+      [ms, zero],
+    );
+    await db.query(
+      `insert into sluice.tasks
+         (id, queue, task_type, priority, status, created_at, eligible_at, queued_at, assigned_at,
+          started_at, lapses_at, timeout_seconds, max_retries, attempt, lease, worker_id)
+       select ${idOf(`${waiting} + n`)}, 'q1', 'chat', 1, 'executing', $2, $2, $2, $2, $2,
+         $2::timestamptz + (n - 100) * interval '1 second', 600, 3, 1, gen_random_uuid(),
+         case when n % 2 = 0 then $3::uuid else $4::uuid end
+       from generate_series(1, 200) n`,
+      [ms, zero, living, dead],
+    );
+    await db.query(
+      `insert into sluice.tasks
+         (id, queue, task_type, priority, status, created_at, eligible_at, ended_at,
+          timeout_seconds, max_retries, error)
+       select ${idOf(`${waiting} + 1000 + n`)}, 'q1', 'chat', 1,
+         case when n % 2 = 0 then 'dead_letter' else 'failed' end, $2, $2, $2, 600, 3,
+         '{"code":"BROKEN","message":"it broke","retriable":true}'
+       from generate_series(1, 200) n`,
+      [ms, zero],
+    );
+    await db.query(
+      `insert into sluice.task_history
+         (id, seq, queue, task_type, capabilities, priority, status, created_at, eligible_at,
+          ended_at, timeout_seconds, max_retries, retry_count, attempt, deferrals, returns,
+          halts_workflow, tags, past_attempts)
+       select ${idOf(`${waiting} + 2000 + n`)}, n, 'q1', 'chat', '{}', 1,
+         case when n % 2 = 0 then 'completed' else 'cancelled' end, $2, $2,
+         $2::timestamptz - n % 3 * interval '1 day', 600, 3, 0, 1, 0, 0, true, '{}', '{}'
+       from generate_series(1, ${ended}) n`,
+      [ms, zero],
+    );
+    await db.query(
+      `insert into sluice.task_inputs (task_id, parameters)
+       select id, '{"n":1}'::json from sluice.tasks union all
+       select id, '{"n":1}'::json from sluice.task_history`,
+    );
+    await db.query(
+      `insert into sluice.workflows (id)
+       select distinct workflow_id from sluice.tasks where workflow_id is not null`,
+    );
+  }
+});
