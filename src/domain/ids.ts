@@ -17,7 +17,7 @@ export class TaskIdSource {
   readonly #generator = new V7Generator();
 
   next(instantMs: number): TaskId {
-    return this.#generator.generateOrResetCore(instantMs, 10_000).toString() as TaskId;
+    return this.#generator.generateOrResetWithTs(Math.floor(instantMs)).toString() as TaskId;
   }
 }
 

@@ -58,7 +58,7 @@ export function judgeFailure(attempt: FailedAttempt, random: number): Verdict {
 export function backoffMs(attempt: FailedAttempt, random: number): number {
   const { error, priority, retryCount } = attempt;
   if (error.retryAfterSeconds !== undefined) {
-    return Math.min(error.retryAfterSeconds, maxRetryAfterSeconds) * 1000;
+    return Math.ceil(Math.min(error.retryAfterSeconds, maxRetryAfterSeconds) * 1000);
   }
   const exponential = 2 ** retryCount * 1000;
   const jittered = exponential * (1 + maxJitterShare * random);
