@@ -18,6 +18,11 @@ interface Call {
   readonly signal?: AbortSignal | undefined;
 }
 
+interface Exchange<Answer> {
+  readonly status: number;
+  readonly answer: Answer;
+}
+
 type Waiting = Pick<Call, 'waitMs' | 'signal'>;
 
 const defaultTimeoutMs = 30_000;
@@ -65,7 +70,7 @@ export class HttpTransport {
     method: string,
     path: string,
     { body, query = {}, waitMs = 0, signal }: Call = {},
-  ): Promise<{ status: number; answer: Answer }> {
+  ): Promise<Exchange<Answer>> {
     signal?.throwIfAborted();
     // Not AbortSignal.any: on Node 20 a signal that lives long keeps every one made from it.
     const ending = new AbortController();

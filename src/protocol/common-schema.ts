@@ -74,7 +74,12 @@ export const costSchema = (description: string) =>
 export const request = <Properties extends Record<string, TSchema>>(
   title: string,
   properties: Properties,
-  options: { readonly minProperties?: number; readonly description?: string } = {},
+  options: {
+    readonly minProperties?: number;
+    readonly description?: string;
+    /** Shown in the docs; a test holds each against its schema. */
+    readonly examples?: readonly object[];
+  } = {},
 ) => Type.Object(properties, { title, additionalProperties: false, ...options });
 
 export const taskParamsSchema = Type.Object({ task_id: uuidSchema('The task') });

@@ -31,10 +31,11 @@ export const deadLetterPageSchema = Type.Object(
 );
 export type DeadLetterPageWire = Static<typeof deadLetterPageSchema>;
 
-export const replayDeadLettersSchema = request('ReplayDeadLetters', {
-  ...filterProperties,
-  ...replaySchema.properties,
-});
+export const replayDeadLettersSchema = request(
+  'ReplayDeadLetters',
+  { ...filterProperties, ...replaySchema.properties },
+  { examples: [{ queue: 'gpt-4o', code: 'UNAVAILABLE', reset_retry_count: true }] },
+);
 export type ReplayDeadLettersWire = Static<typeof replayDeadLettersSchema>;
 
 export const replayedSchema = Type.Object(

@@ -27,7 +27,9 @@ const rateProperties = {
   ),
 };
 
-export const rateLimitSchema = request('RateLimit', rateProperties);
+export const rateLimitSchema = request('RateLimit', rateProperties, {
+  examples: [{ unit: 'requests', rate: 500, per_seconds: 60 }],
+});
 export type RateLimitWire = Static<typeof rateLimitSchema>;
 
 const sharedLimitSchema = request('SharedLimit', {
@@ -60,7 +62,19 @@ export const queueChangeSchema = request(
     paused: Type.Optional(Type.Boolean({ description: 'Nothing of it is taken' })),
     ageing: Type.Optional(nullable(ageingSchema)),
   },
-  { description: 'The whole configuration of a queue: what is absent gets its default.' },
+  {
+    description: 'The whole configuration of a queue: what is absent gets its default.',
+    examples: [
+      {
+        limits: [
+          { unit: 'requests', rate: 500, per_seconds: 60 },
+          { unit: 'tokens', rate: 30000, per_seconds: 60 },
+          { use: 'openai-account' },
+        ],
+        max_concurrency: 50,
+      },
+    ],
+  },
 );
 export type QueueChangeWire = Static<typeof queueChangeSchema>;
 
@@ -121,9 +135,11 @@ export const queueParamsSchema = Type.Object({ name: nameSchema('The queue; "/" 
 
 export const listQueuesQuerySchema = request('ListQueuesQuery', pageProperties);
 
-export const pauseSchema = request('Pause', {
-  until: Type.Optional(timestampSchema('Goes on by itself then; absent: until resumed')),
-});
+export const pauseSchema = request(
+  'Pause',
+  { until: Type.Optional(timestampSchema('Goes on by itself then; absent: until resumed')) },
+  { examples: [{ until: '2030-01-31T12:00:00.000Z' }] },
+);
 
 export const limitSchema = Type.Object(
   { name: Type.String(), ...rateProperties, burst: nullable(Type.Integer()) },

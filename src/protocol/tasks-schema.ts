@@ -88,13 +88,27 @@ export const taskDraftSchema = request(
     ),
     trace_id: Type.Optional(textSchema('Carried through; or from the traceparent header')),
   },
-  { description: `A task to submit: at most ${bounds.taskBytes / 1024} KiB of JSON.` },
+  {
+    description: `A task to submit: at most ${bounds.taskBytes / 1024} KiB of JSON.`,
+    examples: [
+      {
+        task_type: 'chat',
+        queue: 'gpt-4o',
+        priority: 'high',
+        parameters: { prompt: 'Say hello' },
+        cost: { tokens: 1200 },
+        idempotency_key: 'doc-17',
+      },
+    ],
+  },
 );
 export type TaskDraftWire = Static<typeof taskDraftSchema>;
 
-export const batchSchema = request('Batch', {
-  tasks: Type.Array(taskDraftSchema, { minItems: 1, maxItems: bounds.batchSize }),
-});
+export const batchSchema = request(
+  'Batch',
+  { tasks: Type.Array(taskDraftSchema, { minItems: 1, maxItems: bounds.batchSize }) },
+  { examples: [{ tasks: [{ task_type: 'chat' }, { task_type: 'chat', priority: 'low' }] }] },
+);
 
 export const submitHeadersSchema = Type.Object({
   'idempotency-key': Type.Optional(textSchema('Stands for idempotency_key in the body')),
@@ -256,7 +270,10 @@ const filterProperties = {
   tag: Type.Optional(textSchema('With this tag', bounds.nameLength)),
 };
 
-export const taskFilterSchema = request('TaskFilter', filterProperties, { minProperties: 1 });
+export const taskFilterSchema = request('TaskFilter', filterProperties, {
+  minProperties: 1,
+  examples: [{ queue: 'gpt-4o', status: 'pending' }],
+});
 export type TaskFilterWire = Static<typeof taskFilterSchema>;
 
 export const listTasksQuerySchema = request('ListTasksQuery', {
@@ -306,16 +323,20 @@ export const taskChangeSchema = request(
     priority: Type.Optional(prioritySchema),
     run_at: Type.Optional(timestampSchema('Not before then')),
   },
-  { minProperties: 1 },
+  { minProperties: 1, examples: [{ priority: 'high' }] },
 );
 export type TaskChangeWire = Static<typeof taskChangeSchema>;
 
-export const replaySchema = request('Replay', {
-  reset_retry_count: Type.Optional(
-    Type.Boolean({ description: 'Whether it gets all its retries again; true when absent' }),
-  ),
-  new_priority: Type.Optional(prioritySchema),
-});
+export const replaySchema = request(
+  'Replay',
+  {
+    reset_retry_count: Type.Optional(
+      Type.Boolean({ description: 'Whether it gets all its retries again; true when absent' }),
+    ),
+    new_priority: Type.Optional(prioritySchema),
+  },
+  { examples: [{ reset_retry_count: true, new_priority: 'high' }] },
+);
 export type ReplayWire = Static<typeof replaySchema>;
 
 export const eventsQuerySchema = request('EventsQuery', {

@@ -2,6 +2,7 @@ import { Type, type Static } from 'typebox';
 import { bounds } from './bounds.js';
 import {
   costSchema,
+  exampleTaskId,
   jsonObjectSchema,
   jsonValueSchema,
   labelSchema,
@@ -41,15 +42,19 @@ const offerProperties = {
   ),
 };
 
-export const registrationSchema = request('Registration', {
-  ...offerProperties,
-  capacity: Type.Optional(
-    Type.Integer({ minimum: 1, maximum: 100_000, description: 'Tasks it can run at once' }),
-  ),
-  name: Type.Optional(textSchema('For people')),
-  host: Type.Optional(textSchema('Where it runs')),
-  version: Type.Optional(textSchema('Which release of its code it runs')),
-});
+export const registrationSchema = request(
+  'Registration',
+  {
+    ...offerProperties,
+    capacity: Type.Optional(
+      Type.Integer({ minimum: 1, maximum: 100_000, description: 'Tasks it can run at once' }),
+    ),
+    name: Type.Optional(textSchema('For people')),
+    host: Type.Optional(textSchema('Where it runs')),
+    version: Type.Optional(textSchema('Which release of its code it runs')),
+  },
+  { examples: [{ capabilities: ['gpu'], task_types: ['chat'], capacity: 5, name: 'worker-1' }] },
+);
 export type RegistrationWire = Static<typeof registrationSchema>;
 
 export const registeredSchema = Type.Object(
@@ -63,20 +68,24 @@ export const registeredSchema = Type.Object(
 );
 export type RegisteredWire = Static<typeof registeredSchema>;
 
-export const pollSchema = request('Poll', {
-  available_capacity: capacitySchema('Tasks it takes at most; 0 asks only for news'),
-  wait_seconds: Type.Optional(
-    Type.Number({
-      minimum: 0,
-      maximum: bounds.waitSeconds,
-      description: 'How long to wait for work; 0 when absent',
-    }),
-  ),
-  prefetch: Type.Optional(
-    Type.Boolean({ description: 'Claims into assigned; it will say start for each' }),
-  ),
-  ...offerProperties,
-});
+export const pollSchema = request(
+  'Poll',
+  {
+    available_capacity: capacitySchema('Tasks it takes at most; 0 asks only for news'),
+    wait_seconds: Type.Optional(
+      Type.Number({
+        minimum: 0,
+        maximum: bounds.waitSeconds,
+        description: 'How long to wait for work; 0 when absent',
+      }),
+    ),
+    prefetch: Type.Optional(
+      Type.Boolean({ description: 'Claims into assigned; it will say start for each' }),
+    ),
+    ...offerProperties,
+  },
+  { examples: [{ available_capacity: 3, wait_seconds: 20 }] },
+);
 export type PollWire = Static<typeof pollSchema>;
 
 const claimedTaskSchema = Type.Object(
@@ -109,19 +118,27 @@ export const pollAnswerSchema = Type.Object(
 );
 export type PollAnswerWire = Static<typeof pollAnswerSchema>;
 
+const exampleLease = '3f1d7a52-0c8e-4b6f-9a41-5d2e8c7b6a90';
+
 const heldProperties = {
   task_id: uuidSchema('The task'),
   lease: uuidSchema('The right to the attempt, from the poll'),
 };
 
-export const heldSchema = request('Held', heldProperties);
+export const heldSchema = request('Held', heldProperties, {
+  examples: [{ task_id: exampleTaskId, lease: exampleLease }],
+});
 export type HeldWire = Static<typeof heldSchema>;
 
-export const progressSchema = request('Progress', {
-  ...heldProperties,
-  progress_percent: Type.Number({ minimum: 0, maximum: 100 }),
-  status_message: Type.Optional(textSchema('For people', 1_000)),
-});
+export const progressSchema = request(
+  'Progress',
+  {
+    ...heldProperties,
+    progress_percent: Type.Number({ minimum: 0, maximum: 100 }),
+    status_message: Type.Optional(textSchema('For people', 1_000)),
+  },
+  { examples: [{ task_id: exampleTaskId, lease: exampleLease, progress_percent: 40 }] },
+);
 
 const reportErrorSchema = request('ReportError', {
   code: textSchema(
@@ -137,23 +154,45 @@ const reportErrorSchema = request('ReportError', {
 });
 export type ReportErrorWire = Static<typeof reportErrorSchema>;
 
-export const reportSchema = request('Report', {
-  ...heldProperties,
-  status: Type.Enum(['completed', 'failed']),
-  result: Type.Optional(
-    jsonValueSchema('With "completed": at most 1 MiB, else the attempt fails: RESULT_TOO_LARGE'),
-  ),
-  error: Type.Optional(reportErrorSchema),
-  usage: Type.Optional(costSchema('Units that it really cost')),
-  execution_duration_seconds: Type.Optional(Type.Number({ minimum: 0, maximum: 1e9 })),
-});
+const reportExamples = [
+  {
+    task_id: exampleTaskId,
+    lease: exampleLease,
+    status: 'completed',
+    result: { text: 'Hello' },
+    usage: { tokens: 1834 },
+  },
+  {
+    task_id: exampleTaskId,
+    lease: exampleLease,
+    status: 'failed',
+    error: { code: 'RATE_LIMITED', message: 'slow down', retry_after_seconds: 20 },
+  },
+];
+
+export const reportSchema = request(
+  'Report',
+  {
+    ...heldProperties,
+    status: Type.Enum(['completed', 'failed']),
+    result: Type.Optional(
+      jsonValueSchema('With "completed": at most 1 MiB, else the attempt fails: RESULT_TOO_LARGE'),
+    ),
+    error: Type.Optional(reportErrorSchema),
+    usage: Type.Optional(costSchema('Units that it really cost')),
+    execution_duration_seconds: Type.Optional(Type.Number({ minimum: 0, maximum: 1e9 })),
+  },
+  { examples: reportExamples },
+);
 export type ReportWire = Static<typeof reportSchema>;
 
 const reportsSchema = request('Reports', {
   results: Type.Array(reportSchema, { minItems: 1, maxItems: bounds.batchSize }),
 });
 
-export const oneOrManyReportsSchema = Type.Union([reportSchema, reportsSchema]);
+export const oneOrManyReportsSchema = Type.Union([reportSchema, reportsSchema], {
+  examples: reportExamples,
+});
 
 const reportAnswerSchema = Type.Union(
   [
@@ -176,9 +215,13 @@ export type ReportAnswersWire = Static<typeof reportAnswersSchema>;
 
 export const oneOrManyReportAnswersSchema = Type.Union([reportAnswerSchema, reportAnswersSchema]);
 
-export const releaseSchema = request('Release', {
-  tasks: Type.Array(heldSchema, { minItems: 1, maxItems: bounds.batchSize }),
-});
+export const releaseSchema = request(
+  'Release',
+  {
+    tasks: Type.Array(heldSchema, { minItems: 1, maxItems: bounds.batchSize }),
+  },
+  { examples: [{ tasks: [{ task_id: exampleTaskId, lease: exampleLease }] }] },
+);
 
 export const releasedSchema = Type.Object(
   {
@@ -188,23 +231,27 @@ export const releasedSchema = Type.Object(
   { title: 'Released' },
 );
 
-export const heartbeatSchema = request('Heartbeat', {
-  current_load: capacitySchema('Tasks that it runs'),
-  status: Type.Enum(['active', 'draining']),
-  current_tasks: Type.Optional(
-    Type.Array(uuidSchema('A task it holds'), {
-      maxItems: 20_000,
-      description: 'What it holds: what is missing twice goes back. Absent: nothing is compared',
-    }),
-  ),
-  available_capacity: Type.Optional(capacitySchema('Tasks that it could take now')),
-  max_capacity: Type.Optional(capacitySchema('Tasks that it can run at once')),
-  memory_usage: Type.Optional(
-    Type.Number({ minimum: 0, maximum: 1e15, description: 'In use, as a share of its limit' }),
-  ),
-  event_loop_delay_ms: Type.Optional(Type.Number({ minimum: 0, maximum: 1e9 })),
-  health: Type.Optional(jsonObjectSchema('Whatever else it wants to show')),
-});
+export const heartbeatSchema = request(
+  'Heartbeat',
+  {
+    current_load: capacitySchema('Tasks that it runs'),
+    status: Type.Enum(['active', 'draining']),
+    current_tasks: Type.Optional(
+      Type.Array(uuidSchema('A task it holds'), {
+        maxItems: 20_000,
+        description: 'What it holds: what is missing twice goes back. Absent: nothing is compared',
+      }),
+    ),
+    available_capacity: Type.Optional(capacitySchema('Tasks that it could take now')),
+    max_capacity: Type.Optional(capacitySchema('Tasks that it can run at once')),
+    memory_usage: Type.Optional(
+      Type.Number({ minimum: 0, maximum: 1e15, description: 'In use, as a share of its limit' }),
+    ),
+    event_loop_delay_ms: Type.Optional(Type.Number({ minimum: 0, maximum: 1e9 })),
+    health: Type.Optional(jsonObjectSchema('Whatever else it wants to show')),
+  },
+  { examples: [{ current_load: 1, status: 'active', current_tasks: [exampleTaskId] }] },
+);
 export type HeartbeatWire = Static<typeof heartbeatSchema>;
 
 export const heartbeatAnswerSchema = Type.Object(

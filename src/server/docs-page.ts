@@ -40,9 +40,11 @@ ${body === null ? '' : `<p>Body: ${renderType(body)}</p>`}
 ${example === undefined ? '' : `<pre>${escapeHtml(JSON.stringify(example, null, 2))}</pre>`}
 ${table(
   ['Status', 'Answer'],
-  answers.map(({ status, type, note }) => [
+  answers.map(({ status, type, codes }) => [
     status,
-    [renderType(type), escapeHtml(note)].filter((part) => part !== '').join(' '),
+    codes.length === 0
+      ? renderType(type)
+      : codes.map((code) => `<a href="#${code}"><code>${code}</code></a>`).join(', '),
   ]),
 )}</details>`;
 }

@@ -25,7 +25,13 @@ interface OpenApiOperation {
   >;
 }
 
-type Content = Readonly<Record<string, { readonly schema: Schema }>>;
+type Content = Readonly<Record<string, Media>>;
+
+interface Media {
+  readonly schema: Schema;
+  readonly example?: unknown;
+  readonly examples?: Readonly<Record<string, { readonly value: unknown }>>;
+}
 
 interface Schema {
   readonly $ref?: string;
@@ -39,7 +45,6 @@ interface Schema {
   readonly additionalProperties?: Schema | boolean;
   readonly required?: readonly string[];
   readonly description?: string;
-  readonly examples?: readonly unknown[];
   readonly minimum?: number;
   readonly maximum?: number;
   readonly maxLength?: number;
@@ -73,11 +78,14 @@ export interface Operation {
   readonly parameters: readonly Field[];
   readonly body: TypeText | null;
   readonly example: unknown;
-  readonly answers: readonly {
-    readonly status: string;
-    readonly type: TypeText;
-    readonly note: string;
-  }[];
+  readonly answers: readonly Answer[];
+}
+
+export interface Answer {
+  readonly status: string;
+  readonly type: TypeText;
+  /** The codes that it refuses with; empty when it does not refuse. */
+  readonly codes: readonly string[];
 }
 
 export interface NamedSchema {
@@ -111,7 +119,7 @@ export function outlineOf(document: OpenApiDocument): Outline {
       description,
       operations: operations
         .filter(({ operation }) => operation.tags.includes(name))
-        .map(({ path, method, operation }) => operationOf(method, path, operation, schemas)),
+        .map(({ path, method, operation }) => operationOf(method, path, operation)),
     })),
     schemas: Object.entries(schemas).map(([name, schema]) => namedSchemaOf(name, schema)),
     errors: Object.entries(errorCatalogue).map(([code, { status, title }]) => ({
@@ -122,13 +130,9 @@ export function outlineOf(document: OpenApiDocument): Outline {
   };
 }
 
-function operationOf(
-  method: string,
-  path: string,
-  operation: OpenApiOperation,
-  schemas: Readonly<Record<string, Schema>>,
-): Operation {
-  const body = operation.requestBody && schemaIn(operation.requestBody.content);
+function operationOf(method: string, path: string, operation: OpenApiOperation): Operation {
+  const content = operation.requestBody?.content ?? {};
+  const body = schemaIn(content);
   return {
     method: method.toUpperCase(),
     path,
@@ -141,23 +145,27 @@ function operationOf(
       description: sentence(description, schema),
     })),
     body: body === undefined ? null : typeText(body),
-    example: body === undefined ? undefined : exampleOf(body, schemas),
-    answers: Object.entries(operation.responses).map(([status, { description, content }]) => {
-      const schema = content === undefined ? undefined : schemaIn(content);
+    example: exampleIn(content),
+    answers: Object.entries(operation.responses).map(([status, response]) => {
+      const schema = schemaIn(response.content ?? {});
       const type = schema === undefined ? [] : typeText(schema);
-      const isRefusal = Number(status) >= 400;
-      return { status, type, note: isRefusal ? description : (schema?.description ?? '') };
+      return { status, type, codes: Number(status) >= 400 ? codesIn(response.description) : [] };
     }),
   };
+}
+
+/** "code: title; code: title" */
+function codesIn(description: string): string[] {
+  return [...description.matchAll(/(?:^|; )([a-z_]+): /g)].map(([, code = '']) => code);
 }
 
 function schemaIn(content: Content): Schema | undefined {
   return Object.values(content)[0]?.schema;
 }
 
-function exampleOf(body: Schema, schemas: Readonly<Record<string, Schema>>): unknown {
-  const named = body.$ref === undefined ? body : schemas[nameOf(body.$ref)];
-  return named?.examples?.[0] ?? named?.anyOf?.map((one) => exampleOf(one, schemas))[0];
+function exampleIn(content: Content): unknown {
+  const media = Object.values(content)[0];
+  return media?.example ?? Object.values(media?.examples ?? {})[0]?.value;
 }
 
 function namedSchemaOf(name: string, schema: Schema): NamedSchema {

@@ -94,11 +94,12 @@ function hoistSchemas(document: Document): Document {
     if (Array.isArray(node)) return node.map(hoist);
     if (typeof node !== 'object' || node === null) return node;
     const { title, ...members } = node as Record<string, unknown>;
+    // Examples stand beside the schema of a body; inside of schemas some are left, some are not.
+    const entries = Object.entries(members).filter(
+      ([key]) => 'schema' in node || !/^examples?$/.test(key),
+    );
     const hoisted = Object.fromEntries(
-      Object.entries(members).map(([key, member]) => [
-        key,
-        key === 'example' || key === 'examples' ? member : hoist(member),
-      ]),
+      entries.map(([key, member]) => [key, key.startsWith('example') ? member : hoist(member)]),
     );
     if (typeof title !== 'string') return title === undefined ? hoisted : { title, ...hoisted };
     if (title in schemas && !isDeepStrictEqual(schemas[title], hoisted)) {

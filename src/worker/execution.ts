@@ -2,6 +2,8 @@ import { attemptErrorCodes, type AttemptError } from '../domain/attempt-error.js
 import type { FieldError } from '../domain/errors.js';
 import type { JsonValue } from '../domain/json.js';
 import type { ClaimedTask } from '../protocol/api.js';
+import { bounds } from '../protocol/bounds.js';
+import { findJsonFault, type JsonFault } from '../protocol/json-measure.js';
 import { TaskAbortedError, toAttemptError, type AbortCause } from './errors.js';
 import type { HandlerContext, TaskHandler } from './handler.js';
 import { checkInput, summary } from './input-schema.js';
@@ -90,14 +92,22 @@ async function run(attempt: Attempt): Promise<Attempt> {
 function normalise(attempt: Attempt): Attempt {
   if (attempt.failure !== null) return attempt;
   try {
-    return { ...attempt, value: toJson(attempt.value) };
+    const value = toJson(attempt.value);
+    const fault = findJsonFault(value, bounds.resultBytes);
+    return fault === null ? { ...attempt, value } : failed(attempt, unkeepable(fault));
   } catch (thrown) {
-    return failed(attempt, {
-      code: 'RESULT_NOT_JSON',
-      message: `The handler's result can't be kept: ${toAttemptError(thrown).message}`,
-      retriable: false,
-    });
+    return failed(attempt, notKept('RESULT_NOT_JSON', toAttemptError(thrown).message));
   }
+}
+
+function unkeepable(fault: JsonFault): AttemptError {
+  return fault === 'too_large'
+    ? notKept(attemptErrorCodes.resultTooLarge, `it takes more than ${bounds.resultBytes} bytes`)
+    : notKept('RESULT_NOT_JSON', `it is nested deeper than ${bounds.jsonDepth} levels`);
+}
+
+function notKept(code: string, why: string): AttemptError {
+  return { code, message: `The handler's result can't be kept: ${why}`, retriable: false };
 }
 
 function conclude(attempt: Attempt): Outcome {
