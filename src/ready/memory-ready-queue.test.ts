@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { defaultQueueSettings } from '../domain/queue-settings.js';
 import { ManualClock } from '../runtime/clock.js';
 import { countCalls } from './count-calls.contract.js';
 import { IndexedHeap } from './indexed-heap.js';
@@ -13,7 +14,6 @@ import {
 } from './ready-queue.contract.js';
 import type { Offer, Taken, TakeRequest } from './ready-queue.js';
 import { RoutingGroup } from './routing-group.js';
-import { defaultQueueSettings } from '../domain/queue-settings.js';
 
 const plainWorker: TakeRequest = { taskTypes: ['t'], capabilities: [], queues: null, count: 1 };
 

@@ -30,7 +30,7 @@ export interface ReadyQueue {
   /** Which of these it does not hold, waiting, taken or running. */
   missing(taskIds: readonly TaskId[]): Promise<readonly TaskId[]>;
   live(queue: string): Promise<LiveQueue>;
-  /** How many of its queue would be taken before it, counted up to `limit`; null: not held. */
+  /** How many of its queue would be taken before it, counted up to `limit`; null: it does not wait. */
   position(taskId: TaskId, limit: number): Promise<number | null>;
   /** Called when something may have become takeable. Answers with how to stop listening. */
   onWake(listener: (wake: Wake) => void): () => void;
@@ -107,6 +107,7 @@ export interface ReadyState {
 export interface LiveQueue {
   readonly depth: Readonly<Record<Priority, number>>;
   readonly effectiveDepth: Readonly<Record<Priority, number>>;
+  /** Confirmed; what is taken and not yet confirmed holds a slot, but does not run. */
   readonly running: number;
   readonly oldestAgeMs: number | null;
   readonly tokens: Readonly<Record<string, number>>;
