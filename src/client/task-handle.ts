@@ -53,21 +53,13 @@ export class TaskHandle<Result> {
 
   /** Resolves when it completed; throws `TaskFailedError` when it ended otherwise. */
   async result(options: ResultOptions = {}): Promise<Serialized<Result>> {
-    const task = await this.#waitForEnd(options);
+    const task = await this.ended(options);
     if (task.status !== 'completed') throw new TaskFailedError(task);
     return task.result as Serialized<Result>;
   }
 
-  status(): Promise<TaskView> {
-    return this.#api.getTask(this.id);
-  }
-
-  /** A handler that runs is told through its signal. */
-  cancel(): Promise<Cancellation> {
-    return this.#api.cancelTask(this.id);
-  }
-
-  async #waitForEnd({ timeoutMs = Infinity, signal }: ResultOptions): Promise<TaskView> {
+  /** The task when it has ended, whichever way. */
+  async ended({ timeoutMs = Infinity, signal }: ResultOptions = {}): Promise<TaskView> {
     const endsAt = performance.now() + timeoutMs;
     for (;;) {
       signal?.throwIfAborted();
@@ -80,5 +72,14 @@ export class TaskHandle<Result> {
       if (hasEnded(task.status)) return task;
       if (performance.now() >= endsAt) throw new ResultTimeoutError(task, timeoutMs);
     }
+  }
+
+  status(): Promise<TaskView> {
+    return this.#api.getTask(this.id);
+  }
+
+  /** A handler that runs is told through its signal. */
+  cancel(): Promise<Cancellation> {
+    return this.#api.cancelTask(this.id);
   }
 }

@@ -14,7 +14,7 @@ export interface HandlerContext {
   /** Every line carries the task's id, type, attempt and trace. */
   readonly log: Logger;
   /** Costs the handler nothing: what was last said is sent when the line is free. */
-  progress(percent: number, message?: string): void;
+  readonly progress: (percent: number, message?: string) => void;
 }
 
 /** What a worker needs to know about a task type; `defineTask` makes one. */

@@ -1,0 +1,38 @@
+import { HttpApi } from '../../src/client/http-api.js';
+import { openEngine } from '../../src/engine/open-engine.js';
+import { silentLog } from '../../src/runtime/log.js';
+import { buildApp } from '../../src/server/app.js';
+import { createMetrics } from '../../src/server/metrics.js';
+import type { Transport } from './transport.js';
+import { describeWorkerContract } from './worker.contract.js';
+
+describeWorkerContract('at the end of a wire', async (): Promise<Transport> => {
+  const engine = await openEngine({ database: { kind: 'pglite' } });
+  const build = () =>
+    buildApp({
+      api: engine,
+      events: engine,
+      metrics: createMetrics(engine, engine),
+      health: {
+        readiness: async () => ({ ready: true }),
+        progress: async () => ({ progressing: true }),
+      },
+      log: silentLog,
+    });
+  let app = build();
+  const url = new URL(await app.listen({ host: '127.0.0.1', port: 0 }));
+  return {
+    api: new HttpApi(url.href),
+    cut: async () => {
+      await app.close();
+    },
+    restore: async () => {
+      app = build();
+      await app.listen({ host: '127.0.0.1', port: Number(url.port) });
+    },
+    close: async () => {
+      await app.close();
+      await engine.close();
+    },
+  };
+});
