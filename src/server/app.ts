@@ -21,6 +21,7 @@ import { queueRoutes } from './routes/queues.js';
 import { statisticsRoutes } from './routes/statistics.js';
 import { taskRoutes } from './routes/tasks.js';
 import { workerRoutes } from './routes/workers.js';
+import { closeUnusedConnections } from './unused-connections.js';
 import { validatorCompiler } from './validation.js';
 
 /** A body that takes longer to arrive is not worth a connection. */
@@ -35,6 +36,7 @@ export function buildApp(options: AppOptions): App {
   const live = new LiveEvents(parts);
   const known = new KnownRoutes();
   known.watch(app);
+  closeUnusedConnections(app);
   app.addHook('preClose', (done) => {
     open.stop();
     live.stop();
