@@ -71,7 +71,7 @@ function createContext(options: OpenEngineOptions, db: Database, log: Logger): E
 }
 
 /** Lazily: who runs on a Postgres server never loads the embedded one. */
-async function openDatabase(options: DatabaseOptions, log: Logger): Promise<Database> {
+export async function openDatabase(options: DatabaseOptions, log: Logger): Promise<Database> {
   if (options.kind === 'pglite') {
     const { openPgliteDatabase } = await import('../store/pglite-database.js');
     return openPgliteDatabase(options.dataDir === undefined ? {} : { dataDir: options.dataDir });
