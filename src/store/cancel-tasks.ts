@@ -49,6 +49,8 @@ export function cancelTasks(
 }
 
 // The attempt is kept without its lease: a report that comes later finds nothing it could repeat.
+// A workflow is found by its place in the table, which nobody can change: its row is locked. A join
+// by its id may become a scan of all workflows for each task.
 const cancelStatement = `
   with gone as (
     delete from sluice.tasks
@@ -62,7 +64,10 @@ const cancelStatement = `
     update sluice.workflows w set
       held_task = gone.id, held_lease = gone.lease, held_worker_id = gone.worker_id,
       held_since = gone.assigned_at, held_until = gone.lapses_at
-    from gone where w.id = gone.workflow_id and gone.lease is not null
+    from gone, lateral (
+      select ctid as at from sluice.workflows where id = gone.workflow_id offset 0
+    ) locked
+    where w.ctid = locked.at and gone.lease is not null
   ), kept as (
     insert into sluice.task_history
       (id, seq, queue, task_type, capabilities, priority, status, created_at, eligible_at, run_at,

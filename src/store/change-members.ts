@@ -23,14 +23,13 @@ export async function changeMembers<Row>(
   });
 }
 
+/** Without "is not null", which would tempt the planner to read the members of all workflows. */
 async function findWorkflowIds(db: Queryable, taskIds: readonly TaskId[]): Promise<string[]> {
-  const rows = await db.query<{ workflow_id: string }>(
-    `select workflow_id from sluice.tasks
-     where id = any($1::uuid[]) and workflow_id is not null
+  const rows = await db.query<{ workflow_id: string | null }>(
+    `select workflow_id from sluice.tasks where id = any($1::uuid[])
      union
-     select workflow_id from sluice.task_history
-     where id = any($1::uuid[]) and workflow_id is not null`,
+     select workflow_id from sluice.task_history where id = any($1::uuid[])`,
     [taskIds],
   );
-  return rows.map((row) => row.workflow_id);
+  return rows.flatMap((row) => row.workflow_id ?? []);
 }

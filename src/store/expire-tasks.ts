@@ -55,22 +55,23 @@ export async function expireTasks(
 }
 
 // A task that goes back after a run leaves the index, or every sweep would meet it first.
+// By arrays and not by joins: those become a scan of everything when the statistics are old.
 const expireStatement = `
   with due as (
-    select id, status as was, attempt > returns as has_run from sluice.tasks
+    select id, attempt > returns as has_run from sluice.tasks
     where id = any($1::uuid[]) and status in ('pending', 'queued')
       and expires_at <= coalesce($3::timestamptz, now())
     for update skip locked
   ), met as (
-    update sluice.tasks t set expires_at = 'infinity'
-    from due where t.id = due.id and due.has_run
+    update sluice.tasks set expires_at = 'infinity'
+    where id = any(array(select id from due where has_run))
   )
-  update sluice.tasks t set
+  update sluice.tasks set
     status = 'failed',
     waits_for = null,
-    queued_at = case when due.was = 'queued' then t.queued_at end,
+    queued_at = case when status = 'queued' then queued_at end,
     ended_at = coalesce($3::timestamptz, now()),
     error = $2::json
-  from due
-  where t.id = due.id and not due.has_run
-  returning t.id, t.queue, t.task_type, t.priority, due.was`;
+  where id = any(array(select id from due where not has_run))
+  returning id, queue, task_type, priority,
+    case when queued_at is null then 'pending' else 'queued' end as was`;

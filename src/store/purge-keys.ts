@@ -4,11 +4,11 @@ import type { Instant, Queryable } from './database.js';
 export async function purgeKeys(db: Queryable, limit: number, now: Instant): Promise<number> {
   const rows = await db.query(
     `delete from sluice.idempotency_keys
-     where (scope, key) in (
-       select scope, key from sluice.idempotency_keys
+     where ctid = any(array(
+       select ctid from sluice.idempotency_keys
        where expires_at <= coalesce($2::timestamptz, now())
        order by expires_at limit $1 for update skip locked
-     )
+     ))
      returning key`,
     [limit, now],
   );

@@ -55,12 +55,10 @@ end`;
 // The counts of going back at no cost start anew with the retries: a task that spent them would
 // otherwise be a dead letter again at once.
 const reviveStatement = `
-  with ended as (
-    select id, status as was from sluice.tasks
-    where id = any($1::uuid[]) and status in ('dead_letter', 'failed')
-    for update
+  with failed as (
+    select id from sluice.tasks where id = any($1::uuid[]) and status = 'failed'
   )
-  update sluice.tasks t set
+  update sluice.tasks set
     status = 'pending',
     waits_for = case when workflow_id is null then 'room' else 'workflow' end,
     priority = coalesce($2::smallint, priority),
@@ -76,9 +74,9 @@ const reviveStatement = `
     deferrals = case when $3::boolean then 0 else deferrals end,
     returns = case when $3::boolean then 0 else returns end,
     past_attempts = ${withMarks}
-  from ended
-  where t.id = ended.id and t.status in ('dead_letter', 'failed')
-  returning t.id, t.queue, t.task_type, t.capabilities, t.priority, ended.was`;
+  where id = any($1::uuid[]) and status in ('dead_letter', 'failed')
+  returning id, queue, task_type, capabilities, priority,
+    case when id = any(array(select id from failed)) then 'failed' else 'dead_letter' end as was`;
 
 // Its parameters may be gone already: inputs are kept only as long as something living is as old.
 const restoreStatement = `

@@ -4,6 +4,8 @@ export interface Plan {
   readonly statement: string;
   /** Such as "Index Scan on tasks by tasks_held". */
   readonly scans: readonly string[];
+  /** Rows of the tasks that it looked at, whether or not they were wanted. */
+  readonly visited: number;
   /** Pages of 8 KiB that it looked at: what it cost, whatever the clock says. */
   readonly pages: number;
 }
@@ -12,6 +14,10 @@ interface PlanNode {
   readonly 'Node Type': string;
   readonly 'Relation Name'?: string;
   readonly 'Index Name'?: string;
+  readonly 'Actual Rows': number;
+  readonly 'Actual Loops': number;
+  readonly 'Rows Removed by Filter'?: number;
+  readonly 'Rows Removed by Index Recheck'?: number;
   readonly 'Shared Hit Blocks': number;
   readonly 'Shared Read Blocks': number;
   readonly Plans?: readonly PlanNode[];
@@ -35,7 +41,7 @@ export function explained(db: Database): { readonly db: Database; readonly plans
       const root = row?.['QUERY PLAN'][0]?.Plan;
       if (root === undefined) throw new Error(`no plan for ${text}`);
       const pages = root['Shared Hit Blocks'] + root['Shared Read Blocks'];
-      plans.push({ statement: text, scans: scansOf(root), pages });
+      plans.push({ statement: text, scans: scansOf(root), visited: visitedBy(root), pages });
       return connection.query<Row>(text, parameters);
     },
     run: (script) => connection.run(script),
@@ -55,4 +61,12 @@ function scansOf(node: PlanNode): string[] {
   if (where === undefined || !node['Node Type'].includes('Scan')) return below;
   const by = relation !== undefined && index !== undefined ? ` by ${index}` : '';
   return [`${node['Node Type']} on ${where}${by}`, ...below];
+}
+
+function visitedBy(node: PlanNode): number {
+  const below = (node.Plans ?? []).reduce((sum, child) => sum + visitedBy(child), 0);
+  if (node['Relation Name'] !== 'tasks' || !node['Node Type'].includes('Scan')) return below;
+  const removed =
+    (node['Rows Removed by Filter'] ?? 0) + (node['Rows Removed by Index Recheck'] ?? 0);
+  return below + (node['Actual Rows'] + removed) * node['Actual Loops'];
 }

@@ -32,9 +32,10 @@ import {
 import { adoptTasks, beat, purgeWorkers, registerWorker } from '../../src/store/workers.js';
 import { createTestDatabase, type TestDatabase } from '../support/postgres.js';
 import { explained } from './explained.js';
-import { zero } from './seed.js';
+import { atSecond, zero } from './seed.js';
 
 const waiting = 100_000;
+const batch = 1000;
 const ended = 20_000;
 const living = randomUUID() as WorkerId;
 const dead = randomUUID() as WorkerId;
@@ -130,6 +131,31 @@ describe('R-ST1: plans on 100,000 tasks that were never analyzed', () => {
     expect(scans.length).toBeGreaterThan(0);
     expect(others).toEqual([]);
   });
+
+  it.each([
+    ['cancel', (on: Database, ids: TaskId[]) => cancelTasks(on, ids, zero)],
+    ['replay', (on: Database, ids: TaskId[]) => replayTasks(on, ids, {}, zero)],
+    ['expire', (on: Database) => expireTasks(on, batch, atSecond(batch))],
+    ['read the states of', (on: Database, ids: TaskId[]) => findStates(on, ids)],
+  ])(
+    'to %s a batch looks at its own tasks, and at each of them a few times',
+    async (_name, act) => {
+      const rows = await db.query<{ id: TaskId }>(
+        `(select id from sluice.tasks where status = 'dead_letter' limit 90)
+       union all
+       (select id from sluice.tasks where workflow_id is null order by id limit ${batch - 90})`,
+      );
+      const { db: watched, plans } = explained(db);
+      await act(
+        watched,
+        rows.map((row) => row.id),
+      );
+      expect(plans.length).toBeGreaterThan(0);
+      for (const plan of plans) {
+        expect(plan.visited, plan.scans.join('\n')).toBeLessThan(4 * batch);
+      }
+    },
+  );
 
   async function pick(statement: string): Promise<TaskId> {
     const [row] = await db.query<{ id: TaskId }>(statement);
