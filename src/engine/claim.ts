@@ -4,6 +4,7 @@ import type { Taken } from '../ready/ready-queue.js';
 import { Batcher } from '../runtime/batcher.js';
 import { claimTasks, type ClaimedRow } from '../store/claim-tasks.js';
 import { instant, judgeDatabaseFailure, tell, type EngineContext } from './context.js';
+import type { Slots } from './slots.js';
 
 const maxClaimsAtOnce = 1_000;
 
@@ -16,10 +17,12 @@ interface Wish {
 /** Turns taken entries into leases. Postgres decides: an entry it refuses was stale. */
 export class Claim {
   readonly #context: EngineContext;
+  readonly #slots: Slots;
   readonly #batcher: Batcher<Wish, ClaimedRow | null>;
 
-  constructor(context: EngineContext) {
+  constructor(context: EngineContext, slots: Slots) {
     this.#context = context;
+    this.#slots = slots;
     this.#batcher = new Batcher({
       flush: (wishes) => this.#write(wishes),
       maxItems: maxClaimsAtOnce,
@@ -68,7 +71,7 @@ export class Claim {
     const rows = await claimTasks(db, claims, settings.unstartedMs, instant(this.#context));
     const byId = new Map(rows.map((row) => [row.taskId, row]));
     const refused = taskIds.filter((taskId) => !byId.has(taskId));
-    await ready.confirm(rows.map(({ taskId }) => taskId));
+    await this.#slots.confirm(rows);
     if (refused.length > 0) await ready.refund(refused);
     for (const wish of wishes) this.#tell(wish, byId.get(wish.entry.taskId));
     return taskIds.map((taskId) => byId.get(taskId) ?? null);

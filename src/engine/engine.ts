@@ -83,6 +83,7 @@ export class Engine implements api.SluiceApi {
       queues: this.#queues,
       places,
       throughput: this.#throughput,
+      isServing: () => this.notServing() === null,
     });
     this.#report = new Report(context, endAttempts, this.#feeder);
     this.#attempts = new AttemptControl(context, endAttempts, this.#feeder);
@@ -364,10 +365,7 @@ export class Engine implements api.SluiceApi {
     return answers;
   }
 
-  release(
-    _workerId: WorkerId,
-    held: readonly api.Held[],
-  ): ReturnType<api.WorkerApi['release']> {
+  release(_workerId: WorkerId, held: readonly api.Held[]): ReturnType<api.WorkerApi['release']> {
     return this.#attempts.release(held);
   }
 

@@ -53,9 +53,16 @@ export class PollWaiters {
     });
   }
 
-  wake({ lane, count }: Wake): void {
-    if (lane === null) this.wakeAll();
-    else this.#wakeFor(lane, count);
+  wake({ lanes, count }: Wake): void {
+    if (this.#waiters.size === 0) return;
+    const able = [...this.#waiters].filter((waiter) => lanes.some((lane) => canTake(waiter, lane)));
+    able.sort((a, b) => a.load - b.load);
+    let places = 0;
+    for (const waiter of able) {
+      if (places >= count) return;
+      places += waiter.request.count;
+      waiter.end(true);
+    }
   }
 
   wakeWorker(workerId: WorkerId): void {
@@ -64,17 +71,6 @@ export class PollWaiters {
 
   wakeAll(): void {
     for (const waiter of this.#waiters) waiter.end(true);
-  }
-
-  #wakeFor(lane: Lane, count: number): void {
-    const able = [...this.#waiters].filter((waiter) => canTake(waiter, lane));
-    able.sort((a, b) => a.load - b.load);
-    let places = 0;
-    for (const waiter of able) {
-      if (places >= count) return;
-      places += waiter.request.count;
-      waiter.end(true);
-    }
   }
 }
 

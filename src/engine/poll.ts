@@ -33,11 +33,7 @@ export class Poll {
     this.#parts = parts;
   }
 
-  async poll(
-    workerId: WorkerId,
-    request: PollRequest,
-    signal?: AbortSignal,
-  ): Promise<PollAnswer> {
+  async poll(workerId: WorkerId, request: PollRequest, signal?: AbortSignal): Promise<PollAnswer> {
     this.#refuseUnlessServing();
     const endsAtMs = performance.now() + (request.waitMs ?? 0);
     for (;;) {
@@ -86,7 +82,9 @@ export class Poll {
     taken: TakeAnswer & { kind: 'taken' },
     signal: AbortSignal | undefined,
   ): Promise<readonly ClaimedTask[]> {
-    const { claim, feeder, release } = this.#parts;
+    const { claim, feeder, release, waiters } = this.#parts;
+    // There is more than this worker asked for: whoever else waits for it should know.
+    if (taken.next !== null) waiters.wake({ lanes: [taken.next], count: 1 });
     const tasks = await claim
       .claim(worker.workerId, taken.entries, request.prefetch !== true)
       .catch((error: unknown) => {

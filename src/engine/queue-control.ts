@@ -1,6 +1,10 @@
 import { SluiceError } from '../domain/errors.js';
 import { noAgeing } from '../domain/priority.js';
-import { defaultQueueSettings, type QueueSettings, type RateLimit } from '../domain/queue-settings.js';
+import {
+  defaultQueueSettings,
+  type QueueSettings,
+  type RateLimit,
+} from '../domain/queue-settings.js';
 import type { LimitView, Page, PageRequest, QueueChange, QueueView } from '../protocol/api.js';
 import type { ConfiguredQueue } from '../ready/ready-queue.js';
 import { deleteLimit, findLimit, listLimits, putLimit, unknownLimits } from '../store/limits.js';

@@ -27,7 +27,10 @@ export class Replay {
     const state = (await findStates(this.#context.db, [taskId])).get(taskId);
     if (state === undefined) throw taskNotFound(taskId);
     if (state === 'completed') {
-      throw new SluiceError('task_completed', `Task ${taskId} completed; submit a new one instead.`);
+      throw new SluiceError(
+        'task_completed',
+        `Task ${taskId} completed; submit a new one instead.`,
+      );
     }
     throw new SluiceError('task_not_ended', `Task ${taskId} is ${state}; it has not ended yet.`);
   }
@@ -55,7 +58,10 @@ export class Replay {
       case 'missing':
         throw taskNotFound(taskId);
       case 'started':
-        throw new SluiceError('task_started', `Task ${taskId} has started; it can't be changed now.`);
+        throw new SluiceError(
+          'task_started',
+          `Task ${taskId} has started; it can't be changed now.`,
+        );
       case 'ended':
         throw new SluiceError('task_ended', `Task ${taskId} has ended; replay it instead.`);
       case 'changed':

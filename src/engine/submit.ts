@@ -25,6 +25,7 @@ export interface SubmitParts {
   readonly queues: QueueDirectory;
   readonly places: Places;
   readonly throughput: Throughput;
+  readonly isServing: () => boolean;
 }
 
 /** Accepts tasks: one write for many callers, then the offer, then the answer. */
@@ -118,9 +119,13 @@ export class Submit {
     }
   }
 
-  /** Work goes straight to the ready queue unless older work of its window waits in Postgres. */
+  /**
+   * Work goes straight to the ready queue unless older work of its window waits in Postgres, or
+   * another process serves: its feeder finds what is pending sooner than its sweeper what is queued.
+   */
   #wantedPlaces(tasks: readonly Prepared[]): WindowMap<number> {
     const wanted = new WindowMap<number>();
+    if (!this.#parts.isServing()) return wanted;
     for (const task of tasks) {
       const window = windowOf(task);
       if (!this.#parts.feeder.hasBacklog(window)) wanted.set(window, (wanted.get(window) ?? 0) + 1);
@@ -138,7 +143,8 @@ export class Submit {
       .map(({ task, outcome }) => ({
         ...windowOf(task),
         taskId: outcome.taskId,
-        ageMs: Math.max(0, outcome.createdAt.getTime() - outcome.eligibleAt.getTime()),
+        ageMs: 0,
+        eligibleAtMs: outcome.eligibleAtMs,
         seq: outcome.seq,
         cost: task.costJson === null ? {} : (JSON.parse(task.costJson) as Record<string, number>),
       }));
@@ -150,7 +156,7 @@ export class Submit {
   #note(task: Prepared, outcome: Submitted & { kind: 'created' }): void {
     if (outcome.waitsFor === 'room') this.#parts.feeder.noteBacklog(windowOf(task));
     if (outcome.waitsFor === 'time') {
-      this.#parts.feeder.noteDue(outcome.eligibleAt.getTime() - outcome.createdAt.getTime());
+      this.#parts.feeder.noteDue(outcome.eligibleAtMs - outcome.createdAt.getTime());
     }
     const { queue, taskType, priority } = task;
     const move = { from: 'new', to: outcome.status, attempt: 0 } as const;

@@ -82,7 +82,7 @@ export class MemoryReadyQueue implements ReadyQueue {
       }
       outcomes.push(outcome);
     }
-    for (const [{ lane }, count] of accepted) this.#wake({ lane, count });
+    for (const [{ lane }, count] of accepted) this.#wake({ lanes: [lane], count });
     return { kind: 'offered', outcomes };
   }
 
@@ -97,7 +97,7 @@ export class MemoryReadyQueue implements ReadyQueue {
       entries.push(this.#take(entry, nowMs));
       entry = candidates.next();
     }
-    if (entries.length > 0) return { kind: 'taken', entries, more: entry !== null };
+    if (entries.length > 0) return { kind: 'taken', entries, next: entry?.waitsIn?.lane ?? null };
     const opensAt = candidates.opensAt();
     return { kind: 'wait', waitMs: opensAt < Number.POSITIVE_INFINITY ? opensAt - nowMs : null };
   }
@@ -142,14 +142,14 @@ export class MemoryReadyQueue implements ReadyQueue {
 
   async configure(queues: readonly ConfiguredQueue[]): Promise<void> {
     const nowMs = this.#clock.nowMs();
-    let takeable = 0;
+    const changed: Queue[] = [];
     for (const configured of queues) {
       const queue = this.#configure(configured);
       if (queue === null || queue.waiting === 0) continue;
       for (const lane of queue.lanes.values()) lane.group.reopen(lane, nowMs);
-      takeable += wakesOnOpening(queue, nowMs);
+      changed.push(queue);
     }
-    if (takeable > 0) this.#wake({ lane: null, count: takeable });
+    for (const queue of changed) this.#wakeFor(queue, nowMs);
   }
 
   async room(windows: readonly Window[]): Promise<readonly number[]> {
@@ -204,7 +204,8 @@ export class MemoryReadyQueue implements ReadyQueue {
     return (known?.sizeOf(rankOf(priority)) ?? 0) < maxReady ? 'accepted' : 'full';
   }
 
-  #accept({ taskId, priority, ageMs, seq }: Offer, lane: ReadyLane, nowMs: number): void {
+  #accept(offer: Offer, lane: ReadyLane, nowMs: number): void {
+    const { taskId, priority, ageMs, eligibleAtMs, seq } = offer;
     const { queue, group } = lane;
     const wasIdle = queue.isIdle;
     const wasEmpty = lane.size === 0;
@@ -219,6 +220,7 @@ export class MemoryReadyQueue implements ReadyQueue {
       confirmed: false,
       rank: rankOf(priority),
       eligibleAt: nowMs - Math.round(ageMs),
+      orderedAt: eligibleAtMs,
       seq,
     };
     this.#entries.set(taskId, entry);
@@ -276,13 +278,18 @@ export class MemoryReadyQueue implements ReadyQueue {
       if (entry.confirmed) queue.running -= 1;
       if (queue.isIdle) this.#directory.noteQueue(queue);
     }
-    let takeable = 0;
     for (const queue of wereFull) {
       if (queue.freeSlots <= 0) continue;
       for (const lane of queue.parked) lane.group.reopen(lane, nowMs);
-      takeable += wakesOnOpening(queue, nowMs);
     }
-    if (takeable > 0) this.#wake({ lane: null, count: takeable });
+    for (const queue of wereFull) this.#wakeFor(queue, nowMs);
+  }
+
+  #wakeFor(queue: Queue, nowMs: number): void {
+    const count = wakesOnOpening(queue, nowMs);
+    if (count === 0) return;
+    const holding = [...queue.lanes.values()].filter(({ size }) => size > 0);
+    this.#wake({ lanes: holding.map(({ lane }) => lane), count });
   }
 
   /** Null: the version is not newer than the one held. */
@@ -314,7 +321,7 @@ function wakesOnOpening(queue: Queue, nowMs: number): number {
 }
 
 function runningEntry(taskId: TaskId, queue: Queue): ReadyEntry {
-  const unordered = { place: -1, rank: 0, eligibleAt: 0, seq: 0 } as const;
+  const unordered = { place: -1, rank: 0, eligibleAt: 0, orderedAt: 0, seq: 0 } as const;
   return { ...unordered, taskId, queue, waitsIn: null, confirmed: true };
 }
 

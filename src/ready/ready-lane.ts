@@ -14,8 +14,10 @@ export interface ReadyEntry extends Placed {
   /** Postgres granted it: it runs. */
   confirmed: boolean;
   readonly rank: PriorityRank;
-  /** In the ready queue's own time. */
+  /** In the ready queue's own time: what ageing counts from. */
   readonly eligibleAt: number;
+  /** In the time of Postgres: what the order goes by. */
+  readonly orderedAt: number;
   readonly seq: number;
 }
 
@@ -140,5 +142,5 @@ function isTakenBefore(a: ReadyEntry, b: ReadyEntry, nowMs: number): boolean {
 }
 
 export function isOlder(a: ReadyEntry, b: ReadyEntry): boolean {
-  return a.eligibleAt === b.eligibleAt ? a.seq < b.seq : a.eligibleAt < b.eligibleAt;
+  return a.orderedAt === b.orderedAt ? a.seq < b.seq : a.orderedAt < b.orderedAt;
 }

@@ -33,7 +33,7 @@ const minuteMs = 60_000;
 const anyWork: TakeRequest = { taskTypes: null, capabilities: [], queues: null, count: 1 };
 
 /** Ids and sequence numbers that grow, as Postgres gives them. */
-export function offerMaker(): (sketch?: TaskSketch) => Offer {
+export function offerMaker(nowMs: () => number = () => 0): (sketch?: TaskSketch) => Offer {
   let made = 0;
   return ({ priority = 'medium', ageMs = 0, seq, ...lane } = {}) => {
     made += 1;
@@ -42,6 +42,7 @@ export function offerMaker(): (sketch?: TaskSketch) => Offer {
       lane: { queue: 'q', taskType: 't', capabilities: [], ...lane },
       priority,
       ageMs,
+      eligibleAtMs: nowMs() - ageMs,
       seq: seq ?? made,
       cost: {},
     };
@@ -59,9 +60,15 @@ export function describeReadyQueueContract(
     let versions: number;
 
     beforeEach(async () => {
-      subject = await make();
+      const made = await make();
+      let elapsedMs = 0;
+      const advance = async (ms: number) => {
+        elapsedMs += ms;
+        await made.advance(ms);
+      };
+      subject = { ...made, advance };
       queue = subject.queue;
-      task = offerMaker();
+      task = offerMaker(() => elapsedMs);
       versions = 0;
       await queue.restore({ queues: [], running: [] });
     });
@@ -261,6 +268,14 @@ export function describeReadyQueueContract(
         const taken: TaskId[] = [];
         while (taken.length < offers.length) taken.push(...(await takeIds({ count: 500 })));
         expect(taken).toEqual(offers.map(({ taskId }) => taskId));
+      });
+
+      it('R-CH1: an age that took longer to arrive does not change the order', async () => {
+        const early = [task(), task()];
+        const late = [task(), task()];
+        await offer(...early.map((one) => ({ ...one, ageMs: 5 })));
+        await offer(...late.map((one) => ({ ...one, ageMs: 40 })));
+        expect(await takeIds({ count: 4 })).toEqual([...early, ...late].map((one) => one.taskId));
       });
 
       it('R-CH1: the oldest first, and insert order at the same age, however offered', async () => {
@@ -488,8 +503,8 @@ export function describeReadyQueueContract(
     describe('take', () => {
       it('says whether another take could succeed', async () => {
         await offer(task(), task(), task({ capabilities: ['gpu'] }));
-        expect(await queue.take(anyWork)).toMatchObject({ kind: 'taken', more: true });
-        expect(await queue.take(anyWork)).toMatchObject({ kind: 'taken', more: false });
+        expect(await queue.take(anyWork)).toMatchObject({ kind: 'taken', next: task().lane });
+        expect(await queue.take(anyWork)).toMatchObject({ kind: 'taken', next: null });
         expect(await queue.take(anyWork)).toEqual({ kind: 'wait', waitMs: null });
       });
 
@@ -523,7 +538,7 @@ export function describeReadyQueueContract(
       it('R-CH6: a take that meets it says that there is no more', async () => {
         await configure({ maxConcurrency: 1 });
         await offer(task(), task());
-        expect(await queue.take(anyWork)).toMatchObject({ kind: 'taken', more: false });
+        expect(await queue.take(anyWork)).toMatchObject({ kind: 'taken', next: null });
       });
 
       it('R-CH6: a finished or refunded task gives its slot back, once', async () => {
@@ -714,8 +729,8 @@ export function describeReadyQueueContract(
       it('tells an offer lane by lane, with the number accepted', async () => {
         const [a1, a2, b] = [task({ taskType: 'a' }), task({ taskType: 'a' }), task()];
         expect(await listen(() => offer(a1, b, a2, a1))).toEqual([
-          { lane: a1.lane, count: 2 },
-          { lane: b.lane, count: 1 },
+          { lanes: [a1.lane], count: 2 },
+          { lanes: [b.lane], count: 1 },
         ]);
         expect(await listen(() => offer(a1))).toEqual([]);
       });
@@ -725,7 +740,7 @@ export function describeReadyQueueContract(
         await offer(task(), task(), task(), task(), task());
         const [a, b, c] = await run({ count: 3 });
         if (a === undefined || b === undefined || c === undefined) throw new Error('three run');
-        expect(await listen(() => finish(a, b))).toEqual([{ lane: null, count: 2 }]);
+        expect(await listen(() => finish(a, b))).toEqual([{ lanes: [task().lane], count: 2 }]);
         expect(await listen(() => finish(c))).toEqual([]);
         const [d] = await takeIds({ count: 9 });
         if (d === undefined) throw new Error('the rest is taken');
@@ -736,17 +751,19 @@ export function describeReadyQueueContract(
         await configure({ maxConcurrency: 1 });
         await offer(task(), task());
         const taken = await takeIds();
-        expect(await listen(() => queue.refund(taken))).toEqual([{ lane: null, count: 1 }]);
+        expect(await listen(() => queue.refund(taken))).toEqual([
+          { lanes: [task().lane], count: 1 },
+        ]);
       });
 
       it('tells settings that let waiting work go, or change its wait', async () => {
         await offer(task(), task());
         expect(await listen(() => configure({ paused: true }))).toEqual([]);
         const later = { paused: true, pausedUntil: await inMs(1000) };
-        expect(await listen(() => configure(later))).toEqual([{ lane: null, count: 1 }]);
-        expect(await listen(() => configure({}))).toEqual([{ lane: null, count: 2 }]);
+        expect(await listen(() => configure(later))).toEqual([{ lanes: [task().lane], count: 1 }]);
+        expect(await listen(() => configure({}))).toEqual([{ lanes: [task().lane], count: 2 }]);
         const narrow = { maxConcurrency: 1 };
-        expect(await listen(() => configure(narrow))).toEqual([{ lane: null, count: 1 }]);
+        expect(await listen(() => configure(narrow))).toEqual([{ lanes: [task().lane], count: 1 }]);
         expect(await listen(() => configure(narrow, 'empty'))).toEqual([]);
       });
 

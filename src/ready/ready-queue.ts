@@ -43,7 +43,12 @@ export interface Offer {
   readonly priority: Priority;
   /** An age, not a timestamp: the clocks of Postgres and of this queue need not agree. */
   readonly ageMs: number;
-  /** Insert order, among those of the same age. */
+  /**
+   * By the clock of Postgres, and for the order alone: ages that were read in two statements differ
+   * by what each took to arrive, and tasks of one batch would overtake each other.
+   */
+  readonly eligibleAtMs: number;
+  /** Insert order, among those that became eligible at the same instant. */
   readonly seq: number;
   readonly cost: Cost;
 }
@@ -73,8 +78,8 @@ export interface Taken {
 }
 
 export type TakeAnswer =
-  /** At least one; `more` says that another take now could succeed. */
-  | { readonly kind: 'taken'; readonly entries: readonly Taken[]; readonly more: boolean }
+  /** At least one; `next` is the lane that another take now would take from. */
+  | { readonly kind: 'taken'; readonly entries: readonly Taken[]; readonly next: Lane | null }
   /** Exactly how long until something held could be taken; null: not before a wake-up. */
   | { readonly kind: 'wait'; readonly waitMs: number | null }
   /** Its contents are gone: nothing is taken until `restore`. */
@@ -114,8 +119,8 @@ export interface LiveQueue {
   readonly nextTokenInMs: number | null;
 }
 
-/** `lane` null: anything may have changed, for example a queue's settings. */
+/** Up to `count` entries of these lanes may be taken, or their wait has changed. */
 export interface Wake {
-  readonly lane: Lane | null;
+  readonly lanes: readonly Lane[];
   readonly count: number;
 }

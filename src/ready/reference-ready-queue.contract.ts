@@ -24,6 +24,7 @@ interface Task {
   readonly lane: Lane;
   readonly priority: Priority;
   readonly eligibleAt: number;
+  readonly orderedAt: number;
   readonly seq: number;
   state: 'waiting' | 'taken' | 'running';
 }
@@ -58,7 +59,8 @@ export class ReferenceReadyQueue implements ReadyQueue {
     for (const { taskId, queue } of running) {
       if (this.#find(taskId) !== undefined) continue;
       const lane = { queue, taskType: 'unknown', capabilities: [] };
-      const task = { taskId, queue, lane, priority: 'low', eligibleAt: 0, seq: 0 } as const;
+      const order = { eligibleAt: 0, orderedAt: 0, seq: 0 };
+      const task = { taskId, queue, lane, priority: 'low', ...order } as const;
       this.#tasks.push({ ...task, state: 'running' });
     }
   }
@@ -67,11 +69,12 @@ export class ReferenceReadyQueue implements ReadyQueue {
     if (!this.#isOpen) return { kind: 'rebuild' };
     const wakes = new Map<string, { lane: Lane; count: number }>();
     const outcomes = offers.map((offer): OfferOutcome => {
-      const { taskId, lane, priority, ageMs, seq } = offer;
+      const { taskId, lane, priority, ageMs, eligibleAtMs, seq } = offer;
       if (this.#find(taskId) !== undefined) return 'held';
       if (this.#roomOf(offer) <= 0) return 'full';
       const eligibleAt = this.#nowMs() - ageMs;
-      const task = { taskId, queue: lane.queue, lane, priority, eligibleAt, seq } as const;
+      const order = { orderedAt: eligibleAtMs, seq };
+      const task = { taskId, queue: lane.queue, lane, priority, eligibleAt, ...order } as const;
       this.#tasks.push({ ...task, state: 'waiting' });
       const queue = this.#queue(lane.queue);
       if (queue.turn === 0) queue.turn = ++this.#turns;
@@ -79,7 +82,7 @@ export class ReferenceReadyQueue implements ReadyQueue {
       wakes.set(laneKey(lane), { lane, count: wake.count + 1 });
       return 'accepted';
     });
-    for (const wake of wakes.values()) this.#listener(wake);
+    for (const { lane, count } of wakes.values()) this.#listener({ lanes: [lane], count });
     return { kind: 'offered', outcomes };
   }
 
@@ -94,7 +97,7 @@ export class ReferenceReadyQueue implements ReadyQueue {
       this.#queue(next.queue).turn = ++this.#turns;
       next = this.#next(request);
     }
-    if (entries.length > 0) return { kind: 'taken', entries, more: next !== undefined };
+    if (entries.length > 0) return { kind: 'taken', entries, next: next?.lane ?? null };
     const waits = this.#matching(request).map((task) => this.#opensInMs(task.queue));
     const waitMs = Math.min(Number.POSITIVE_INFINITY, ...waits);
     return { kind: 'wait', waitMs: Number.isFinite(waitMs) ? waitMs : null };
@@ -210,7 +213,7 @@ export class ReferenceReadyQueue implements ReadyQueue {
     return (
       rankOf(this.#effective(a)) - rankOf(this.#effective(b)) ||
       this.#queue(a.queue).turn - this.#queue(b.queue).turn ||
-      a.eligibleAt - b.eligibleAt ||
+      a.orderedAt - b.orderedAt ||
       a.seq - b.seq
     );
   }
@@ -249,14 +252,14 @@ export class ReferenceReadyQueue implements ReadyQueue {
   }
 
   #wakeFor(names: readonly string[]): void {
-    let count = 0;
     for (const name of names) {
-      const waiting = this.#waitingIn(name).length;
+      const waiting = this.#waitingIn(name);
       const opensInMs = this.#opensInMs(name);
-      if (opensInMs <= 0) count += Math.min(waiting, this.#freeSlots(name));
-      else if (Number.isFinite(opensInMs)) count += Math.min(waiting, 1);
+      const places = opensInMs <= 0 ? this.#freeSlots(name) : Number.isFinite(opensInMs) ? 1 : 0;
+      const lanes = new Map(waiting.map(({ lane }) => [laneKey(lane), lane]));
+      const count = Math.min(waiting.length, places);
+      if (count > 0) this.#listener({ lanes: [...lanes.values()], count });
     }
-    if (count > 0) this.#listener({ lane: null, count });
   }
 }
 

@@ -42,7 +42,8 @@ from
 where task.ctid = chosen.place
 returning
   task.id, task.queue, task.task_type, task.capabilities, task.priority, task.seq, task.cost,
-  date_part('epoch', clock.now - task.eligible_at) * 1000 as age_ms`;
+  date_part('epoch', clock.now - task.eligible_at) * 1000 as age_ms,
+  date_part('epoch', task.eligible_at) * 1000 as eligible_ms`;
 
 /** Pending to queued, in the order of the windows and oldest first in each. */
 export async function feedBacklog(

@@ -42,7 +42,8 @@ export type Submitted =
       readonly waitsFor: WaitsFor | null;
       readonly seq: number;
       readonly createdAt: Date;
-      readonly eligibleAt: Date;
+      /** To the microsecond, as the order goes by it. */
+      readonly eligibleAtMs: number;
     }
   | {
       readonly kind: 'existing';
@@ -218,7 +219,7 @@ function createdOf(row: CreatedRow): Created {
     waitsFor: row.waits_for,
     seq: row.seq,
     createdAt: new Date(row.created_ms),
-    eligibleAt: new Date(row.eligible_ms),
+    eligibleAtMs: row.eligible_ms,
   };
 }
 

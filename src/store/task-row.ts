@@ -12,6 +12,7 @@ export interface ReadyRow {
   readonly lane: Lane;
   readonly priority: Priority;
   readonly ageMs: number;
+  readonly eligibleAtMs: number;
   readonly seq: number;
   readonly cost: Cost;
 }
@@ -47,6 +48,7 @@ export interface ReadyTaskRow extends WindowRow {
   readonly seq: number;
   readonly cost: Cost | null;
   readonly age_ms: number;
+  readonly eligible_ms: number;
 }
 
 export function readyOf(row: ReadyTaskRow): ReadyRow {
@@ -54,6 +56,7 @@ export function readyOf(row: ReadyTaskRow): ReadyRow {
     taskId: row.id,
     ...windowOf(row),
     ageMs: row.age_ms,
+    eligibleAtMs: row.eligible_ms,
     seq: row.seq,
     cost: costOf(row.cost),
   };

@@ -70,7 +70,8 @@ with recursive step as (
 select
   step.queue, step.task_type, step.capabilities, step.priority, step.n,
   task.id, task.seq, task.cost, task.eligible_at::text as eligible_at,
-  date_part('epoch', coalesce($9::timestamptz, now()) - task.eligible_at) * 1000 as age_ms
+  date_part('epoch', coalesce($9::timestamptz, now()) - task.eligible_at) * 1000 as age_ms,
+  date_part('epoch', task.eligible_at) * 1000 as eligible_ms
 from step
 left join lateral (
   select id, seq, cost, eligible_at
