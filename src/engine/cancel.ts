@@ -4,7 +4,7 @@ import { isLeased } from '../domain/task-state.js';
 import type { Cancellation, TaskFilter } from '../protocol/api.js';
 import { cancelTasks, findCancellable, type CancelledRow } from '../store/cancel-tasks.js';
 import { findStates } from '../store/read-tasks.js';
-import { instant, tell, type EngineContext } from './context.js';
+import { instant, patiently, tell, type EngineContext } from './context.js';
 import type { Feeder } from './feeder.js';
 import type { Fleet } from './fleet.js';
 import type { PollWaiters } from './poll-waiters.js';
@@ -54,7 +54,7 @@ export class Cancel {
   async #cancel(taskIds: readonly TaskId[]): Promise<readonly CancelledRow[]> {
     if (taskIds.length === 0) return [];
     const { db, ready } = this.#context;
-    const rows = await cancelTasks(db, taskIds, instant(this.#context));
+    const rows = await patiently(() => cancelTasks(db, taskIds, instant(this.#context)));
     const running = rows.filter(({ from }) => isLeased(from));
     await ready.remove(rows.map(({ taskId }) => taskId));
     await ready.finish(

@@ -39,6 +39,21 @@ export function judgeDatabaseFailure(error: unknown): FlushFailure {
   return error instanceof LockedError ? 'locked' : 'culprit';
 }
 
+const lockedRetries = 8;
+const lockedRetryMs = 100;
+
+/** Tries again while somebody else holds a row of it: nothing was written before. */
+export async function patiently<T>(write: () => Promise<T>): Promise<T> {
+  for (let tries = 1; ; tries++) {
+    try {
+      return await write();
+    } catch (error) {
+      if (!(error instanceof LockedError) || tries > lockedRetries) throw error;
+      await new Promise((resolve) => setTimeout(resolve, lockedRetryMs));
+    }
+  }
+}
+
 /** An outage becomes an answer that says when to come back; anything else stays what it is. */
 export function asRefusal(error: unknown): unknown {
   if (error instanceof DatabaseAwayError) {

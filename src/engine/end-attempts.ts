@@ -2,6 +2,7 @@ import type { Held } from '../protocol/api.js';
 import { endAttempts, type AttemptEnd, type EndedRow } from '../store/end-attempts.js';
 import { instant, tell, type EngineContext } from './context.js';
 import type { Feeder } from './feeder.js';
+import type { Slots } from './slots.js';
 
 export type { AttemptEnd, EndedRow } from '../store/end-attempts.js';
 
@@ -9,10 +10,12 @@ export type { AttemptEnd, EndedRow } from '../store/end-attempts.js';
 export class EndAttempts {
   readonly #context: EngineContext;
   readonly #feeder: Feeder;
+  readonly #slots: Slots;
 
-  constructor(context: EngineContext, feeder: Feeder) {
+  constructor(context: EngineContext, feeder: Feeder, slots: Slots) {
     this.#context = context;
     this.#feeder = feeder;
+    this.#slots = slots;
   }
 
   /** Answers with those whose lease was still good. */
@@ -25,7 +28,7 @@ export class EndAttempts {
       reserved: cost,
       usage: null,
     }));
-    await this.#context.ready.finish(finished);
+    await this.#slots.free(finished);
     const byLease = new Map(ends.map((end) => [end.lease, end]));
     for (const row of rows) {
       const end = byLease.get(row.lease);

@@ -2,7 +2,7 @@ import type { TaskId } from '../domain/ids.js';
 import { hasEnded, isLeased } from '../domain/task-state.js';
 import type { Explanation, TaskView, WaitReason, WorkerView } from '../protocol/api.js';
 import { findWaitsFor } from '../store/read-tasks.js';
-import { listWorkers } from '../store/workers.js';
+import { findActiveWorkers } from '../store/workers.js';
 import type { EngineContext } from './context.js';
 import type { QueueDirectory } from './queue-directory.js';
 import type { Read } from './read.js';
@@ -78,8 +78,8 @@ export class Explain {
   }
 
   async #workerReason(task: TaskView): Promise<WaitReason[]> {
-    const { items } = await listWorkers(this.#context.db, { limit: maxWorkersLookedAt });
-    const able = items.filter((worker) => worker.status === 'active' && canDo(worker, task));
+    const active = await findActiveWorkers(this.#context.db, maxWorkersLookedAt);
+    const able = active.filter((worker) => canDo(worker, task));
     if (able.length === 0) {
       const needs = [`task type ${task.taskType}`, ...task.requiredCapabilities].join(', ');
       return [{ kind: 'no_worker', detail: `No active worker offers: ${needs}.` }];

@@ -6,7 +6,7 @@ import { changeTask } from '../store/change-task.js';
 import { findDeadLetters } from '../store/dead-letters.js';
 import { findStates } from '../store/read-tasks.js';
 import { replayTasks } from '../store/replay-tasks.js';
-import { instant, tell, type EngineContext } from './context.js';
+import { instant, patiently, tell, type EngineContext } from './context.js';
 import type { Feeder } from './feeder.js';
 import { taskNotFound } from './read.js';
 
@@ -53,7 +53,7 @@ export class Replay {
     change: { readonly priority?: Priority; readonly runAt?: Date },
   ): Promise<void> {
     const { db, ready } = this.#context;
-    const answer = await changeTask(db, taskId, change, instant(this.#context));
+    const answer = await patiently(() => changeTask(db, taskId, change, instant(this.#context)));
     switch (answer.kind) {
       case 'missing':
         throw taskNotFound(taskId);
@@ -75,7 +75,8 @@ export class Replay {
 
   async #replay(taskIds: readonly TaskId[], request: ReplayRequest): Promise<number> {
     if (taskIds.length === 0) return 0;
-    const rows = await replayTasks(this.#context.db, taskIds, request, instant(this.#context));
+    const { db } = this.#context;
+    const rows = await patiently(() => replayTasks(db, taskIds, request, instant(this.#context)));
     for (const { taskId, window, from } of rows) {
       this.#feeder.noteBacklog(window);
       const { queue, taskType } = window.lane;

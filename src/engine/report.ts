@@ -8,6 +8,7 @@ import { completeTasks } from '../store/finish-tasks.js';
 import { asRefusal, instant, judgeDatabaseFailure, tell, type EngineContext } from './context.js';
 import type { AttemptEnd, EndAttempts } from './end-attempts.js';
 import type { Feeder } from './feeder.js';
+import type { Slots } from './slots.js';
 
 const maxReportsAtOnce = 1_000;
 const maxBytesAtOnce = 8 * 1024 * 1024;
@@ -27,13 +28,15 @@ export class Report {
   readonly #context: EngineContext;
   readonly #endAttempts: EndAttempts;
   readonly #feeder: Feeder;
+  readonly #slots: Slots;
   readonly #successes: Batcher<Success, ReportAnswer>;
   readonly #failures: Batcher<Failure, ReportAnswer>;
 
-  constructor(context: EngineContext, endAttempts: EndAttempts, feeder: Feeder) {
+  constructor(context: EngineContext, endAttempts: EndAttempts, feeder: Feeder, slots: Slots) {
     this.#context = context;
     this.#endAttempts = endAttempts;
     this.#feeder = feeder;
+    this.#slots = slots;
     const shared = { maxItems: maxReportsAtOnce, judge: judgeDatabaseFailure };
     this.#successes = new Batcher({
       ...shared,
@@ -66,16 +69,16 @@ export class Report {
 
   async #complete(successes: readonly Success[]): Promise<ReportAnswer[]> {
     const rows = await completeTasks(this.#context.db, successes, instant(this.#context));
-    const usageOf = new Map(successes.map(({ taskId, usageJson }) => [taskId, usageJson]));
-    await this.#context.ready.finish(
-      rows.map(({ taskId, queue, cost }) => {
-        const usage = usageOf.get(taskId) ?? null;
+    const usageOf = new Map(successes.map(({ lease, usageJson }) => [lease, usageJson]));
+    await this.#slots.free(
+      rows.map(({ taskId, lease, queue, cost }) => {
+        const usage = usageOf.get(lease) ?? null;
         const parsed = usage === null ? null : (JSON.parse(usage) as Record<string, number>);
         return { taskId, queue, reserved: cost, usage: parsed };
       }),
     );
     for (const row of rows) this.#noteCompleted(row);
-    const accepted = rows.map(({ taskId }) => [taskId, 'completed'] as const);
+    const accepted = rows.map(({ lease }) => [lease, 'completed'] as const);
     return this.#answer(successes, new Map(accepted));
   }
 
@@ -88,7 +91,7 @@ export class Report {
       return attempt === undefined ? [] : [this.#judge(attempt, failure.error)];
     });
     const rows = await this.#endAttempts.end(ends);
-    return this.#answer(failures, new Map(rows.map(({ taskId, to }) => [taskId, to] as const)));
+    return this.#answer(failures, new Map(rows.map(({ lease, to }) => [lease, to] as const)));
   }
 
   #judge(attempt: AttemptRow, error: AttemptError): AttemptEnd {
@@ -114,13 +117,13 @@ export class Report {
   /** What was not written now was written before, with this very lease, or the lease is lost. */
   async #answer(
     reports: readonly Held[],
-    written: ReadonlyMap<Held['taskId'], (ReportAnswer & { accepted: true })['status']>,
+    written: ReadonlyMap<Held['lease'], (ReportAnswer & { accepted: true })['status']>,
   ): Promise<ReportAnswer[]> {
-    const unwritten = reports.filter(({ taskId }) => !written.has(taskId));
+    const unwritten = reports.filter(({ lease }) => !written.has(lease));
     const settled = unwritten.length === 0 ? [] : await findSettled(this.#context.db, unwritten);
     const statusOf = new Map(settled.map(({ lease, status }) => [lease, status]));
     return reports.map(({ taskId, lease }) => {
-      const status = written.get(taskId) ?? statusOf.get(lease);
+      const status = written.get(lease) ?? statusOf.get(lease);
       return status === undefined
         ? { taskId, accepted: false, reason: 'lease_lost' }
         : { taskId, accepted: true, status };

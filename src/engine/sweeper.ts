@@ -8,6 +8,7 @@ import { ensurePartitions } from '../store/partitions.js';
 import { purgeKeys } from '../store/purge-keys.js';
 import { releaseStuckWorkflows } from '../store/release-stuck-workflows.js';
 import { buryLapsedWorkers, findOrphans, findOverdue } from '../store/sweep-attempts.js';
+import { purgeWorkers } from '../store/workers.js';
 import { walkQueued, type QueuedCursor } from '../store/walk-line.js';
 import { instant, tell, type EngineContext } from './context.js';
 import type { AttemptEnd, EndAttempts } from './end-attempts.js';
@@ -23,6 +24,7 @@ const maxWorkflowsAtOnce = 200;
 const maxKeysAtOnce = 1_000;
 const daysAhead = 7;
 const upkeepIntervalMs = 60_000;
+const deadWorkersKeptMs = 24 * 3_600_000;
 /** The tasks of a dead worker come back over this long, not all in one instant. */
 const lapseSpreadMs = 3_000;
 
@@ -76,11 +78,12 @@ export class Sweeper {
     return this.#context.settings.sweepIntervalMs;
   }
 
-  /** Rare and slow to matter: partitions of the days to come, keys that expired. */
+  /** Rare and slow to matter: partitions of the days to come, expired keys, dead workers. */
   async upkeep(): Promise<void> {
     const { db } = this.#context;
     await ensurePartitions(db, daysAhead, instant(this.#context));
     await purgeKeys(db, maxKeysAtOnce, instant(this.#context));
+    await purgeWorkers(db, deadWorkersKeptMs, instant(this.#context));
     this.#nextUpkeepMs = performance.now() + upkeepIntervalMs;
   }
 

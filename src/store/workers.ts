@@ -185,6 +185,16 @@ export async function listWorkers(db: Queryable, page: PageRequest): Promise<Pag
   };
 }
 
+/** Index: workers_living, so that the dead of a day are not read. */
+export async function findActiveWorkers(db: Queryable, limit: number): Promise<WorkerView[]> {
+  const rows = await db.query<WorkerRow>(
+    `select ${columns} from sluice.workers
+     where status <> 'dead' and status = 'active' order by last_heartbeat_at limit $1`,
+    [limit],
+  );
+  return rows.map(toView);
+}
+
 /** False: there is no such worker, or it is dead. */
 export async function requestDrain(db: Queryable, workerId: WorkerId): Promise<boolean> {
   const rows = await db.query(
