@@ -1,0 +1,49 @@
+import type { Command } from 'commander';
+import { queuePageToWire } from '../../protocol/queues-wire.js';
+import type { QueueView } from '../../protocol/api.js';
+import { paint, printJson, printLine, printTable } from '../output.js';
+import { readableSeconds } from '../readable.js';
+import { remoteApi, withRemoteOptions, type RemoteOptions } from '../remote.js';
+import { everyPage } from '../pages.js';
+
+export function queuesCommand(program: Command): void {
+  const command = program.command('queues').description('Show what every queue holds and does');
+  withRemoteOptions(command).action(runQueues);
+}
+
+async function runQueues(options: RemoteOptions): Promise<void> {
+  const api = await remoteApi(options);
+  const items = await everyPage((page) => api.listQueues(page));
+  if (options.json === true) printJson(queuePageToWire({ items, nextCursor: null }));
+  else if (items.length === 0) printLine('No queues yet: the first task of a queue makes it.');
+  else printQueues(items);
+}
+
+function printQueues(queues: readonly QueueView[]): void {
+  printTable(
+    [
+      { title: 'queue' },
+      { title: 'high', align: 'right' },
+      { title: 'medium', align: 'right' },
+      { title: 'low', align: 'right' },
+      { title: 'backlog', align: 'right' },
+      { title: 'running', align: 'right' },
+      { title: 'done/min', align: 'right' },
+      { title: 'failed/min', align: 'right' },
+      { title: 'oldest' },
+      { title: '' },
+    ],
+    queues.map(({ name, settings, live }) => [
+      name,
+      String(live.depth.high),
+      String(live.depth.medium),
+      String(live.depth.low),
+      String(live.backlog),
+      String(live.running),
+      String(live.lastMinute.completed),
+      String(live.lastMinute.failed),
+      live.oldestAgeSeconds === null ? '' : readableSeconds(live.oldestAgeSeconds),
+      settings.paused ? paint('yellow', 'paused') : '',
+    ]),
+  );
+}

@@ -1,0 +1,56 @@
+import type { Command } from 'commander';
+import { describeServeConfig, serveSettings } from '../../runtime/config.js';
+import { CliError } from '../failure.js';
+import { paint, printFields, printLine } from '../output.js';
+import { loadServeConfig, withDatabaseOptions } from '../serve-config.js';
+import { untilShutdown } from '../shutdown.js';
+
+export function serveCommand(program: Command): void {
+  const command = program
+    .command('serve')
+    .description('Run a server: embedded Postgres by default, or on a Postgres of yours')
+    .option('--host <host>', `${serveSettings.host.meaning} (127.0.0.1)`)
+    .option('--port <port>', `where to listen; ${serveSettings.port.meaning} (7700)`)
+    .option('--no-wait', 'refuse to start when another process serves this database')
+    .option('--log-level <level>', serveSettings.logLevel.meaning);
+  withDatabaseOptions(command).action(async () => runServe(command));
+}
+
+async function runServe(command: Command): Promise<void> {
+  const config = await loadServeConfig(command);
+  const [{ serve }, { createLog }] = await Promise.all([
+    import('../../server/serve.js'),
+    import('../../runtime/log.js'),
+  ]);
+  const standbys: string[] = [];
+  const { host, port, database, waitForTurn, heartbeatIntervalMs, leaseMs, logLevel } = config;
+  const server = await serve({
+    host,
+    port,
+    database,
+    waitForTurn,
+    settings: { heartbeatIntervalMs, leaseMs },
+    log: createLog(logLevel),
+    onStandby: (message) => standbys.push(message),
+  }).catch((error: unknown) => {
+    throw explain(error, port);
+  });
+  printLine(
+    standbys.length === 0
+      ? `Sluice is ready at ${paint('bold', server.url)}`
+      : `Sluice stands by at ${paint('bold', server.url)}: ${standbys.join(' ')}`,
+  );
+  printFields(Object.entries(describeServeConfig(config)));
+  await untilShutdown(() => server.close());
+}
+
+function explain(error: unknown, port: number): unknown {
+  const { code } = error as NodeJS.ErrnoException;
+  if (code === 'EADDRINUSE') {
+    return new CliError(`Port ${port} is taken by another process.`, {
+      next: 'Is a server running already? "sluice doctor" looks. Or choose another with --port.',
+      cause: error,
+    });
+  }
+  return error;
+}

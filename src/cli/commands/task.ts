@@ -1,0 +1,106 @@
+import type { Command } from 'commander';
+import { hasEnded } from '../../domain/task-state.js';
+import { taskIdFromWire } from '../../protocol/common-wire.js';
+import { explanationToWire, taskToWire } from '../../protocol/tasks-wire.js';
+import type { Explanation, TaskView } from '../../protocol/api.js';
+import { paint, printFields, printJson, printLine, printTable } from '../output.js';
+import { readableAge, readableSeconds, readableState } from '../readable.js';
+import { remoteApi, withRemoteOptions, type RemoteOptions } from '../remote.js';
+
+interface TaskCommandOptions extends RemoteOptions {
+  readonly explain?: boolean;
+}
+
+export function taskCommand(program: Command): void {
+  const command = program
+    .command('task <id>')
+    .description('Show one task: its state, attempts and result')
+    .option('--explain', 'why it is not running');
+  withRemoteOptions(command).action(runTask);
+}
+
+async function runTask(id: string, options: TaskCommandOptions): Promise<void> {
+  const api = await remoteApi(options);
+  const taskId = taskIdFromWire(id);
+  if (options.explain === true) {
+    const explanation = await api.explainTask(taskId);
+    if (options.json === true) printJson(explanationToWire(explanation));
+    else printExplanation(explanation);
+    return;
+  }
+  const task = await api.getTask(taskId, { history: true });
+  if (options.json === true) printJson(taskToWire(task));
+  else printTask(task);
+}
+
+function printExplanation({ taskId, status, reasons }: Explanation): void {
+  printLine(`${taskId} is ${readableState(status)}`);
+  for (const { kind, detail, until } of reasons) {
+    const when = until === undefined ? '' : paint('dim', ` until ${until.toISOString()}`);
+    printLine(`  ${paint('bold', kind)}  ${detail}${when}`);
+  }
+  if (reasons.length === 0) {
+    printLine(hasEnded(status) ? '  It has ended.' : '  Nothing holds it up.');
+  }
+}
+
+function printTask(task: TaskView): void {
+  const { progress, error, workflowId, startedAt, completedAt } = task;
+  const ran =
+    startedAt === null || completedAt === null
+      ? null
+      : readableSeconds((completedAt.getTime() - startedAt.getTime()) / 1000);
+  printFields([
+    ['task', task.taskId],
+    ['state', readableState(task.status)],
+    ['type', task.taskType],
+    ['queue', task.queue],
+    ['priority', priorityOf(task)],
+    ['submitted', `${task.createdAt.toISOString()} (${readableAge(task.createdAt, new Date())})`],
+    ...field('waited', startedAt && waited(task.createdAt, startedAt)),
+    ...field('ran', ran),
+    ...field('attempt', task.attempt === 0 ? null : `${task.attempt}, ${retries(task)}`),
+    ...field('worker', task.assignedWorkerId),
+    ...field('workflow', workflowId),
+    ...field('progress', progress && `${progress.percent} % ${progress.message ?? ''}`.trim()),
+    ['parameters', JSON.stringify(task.parameters)],
+    ...field('result', task.status === 'completed' ? JSON.stringify(task.result) : null),
+    ...field('error', error && paint('red', `${error.code}: ${error.message}`)),
+  ]);
+  printHistory(task);
+}
+
+function printHistory({ history }: TaskView): void {
+  if (history === undefined || history.attempts.length === 0) return;
+  printLine();
+  printTable(
+    [
+      { title: 'attempt', align: 'right' },
+      { title: 'outcome' },
+      { title: 'ran' },
+      { title: 'why' },
+    ],
+    history.attempts.map(({ attempt, outcome, startedAt, endedAt, error }) => [
+      String(attempt),
+      outcome,
+      readableSeconds((endedAt.getTime() - startedAt.getTime()) / 1000),
+      error === undefined ? '' : `${error.code}: ${error.message}`,
+    ]),
+  );
+}
+
+function field(name: string, value: string | null): [string, string][] {
+  return value === null ? [] : [[name, value]];
+}
+
+function waited(from: Date, to: Date): string {
+  return readableSeconds((to.getTime() - from.getTime()) / 1000);
+}
+
+function priorityOf({ priority, effectivePriority }: TaskView): string {
+  return priority === effectivePriority ? priority : `${priority}, by now ${effectivePriority}`;
+}
+
+function retries({ retryCount, maxRetries }: TaskView): string {
+  return `${retryCount} of ${maxRetries} retries used`;
+}

@@ -1,0 +1,78 @@
+import { Option, type Command } from 'commander';
+import { taskStates, type TaskState } from '../../domain/task-state.js';
+import { taskPageToWire } from '../../protocol/tasks-wire.js';
+import type { TaskView } from '../../protocol/api.js';
+import { defined } from '../../protocol/defined.js';
+import { limitOption } from '../options.js';
+import { printJson, printLine, printNote, printTable } from '../output.js';
+import { readableAge, readableState } from '../readable.js';
+import { remoteApi, withRemoteOptions, type RemoteOptions } from '../remote.js';
+
+interface TasksCommandOptions extends RemoteOptions {
+  readonly status?: TaskState;
+  readonly queue?: string;
+  readonly type?: string;
+  readonly user?: string;
+  readonly workflow?: string;
+  readonly tag?: string;
+  readonly limit: number;
+  readonly cursor?: string;
+}
+
+export function tasksCommand(program: Command): void {
+  const command = program
+    .command('tasks')
+    .description('List tasks, newest first')
+    .addOption(new Option('--status <state>', 'only in this state').choices(taskStates))
+    .option('--queue <name>', 'only of this queue')
+    .option('--type <type>', 'only of this task type')
+    .option('--user <id>', 'only of this user')
+    .option('--workflow <id>', 'only of this workflow')
+    .option('--tag <tag>', 'only with this tag')
+    .addOption(limitOption(20))
+    .option('--cursor <cursor>', 'where the last list ended');
+  withRemoteOptions(command).action(runTasks);
+}
+
+async function runTasks(options: TasksCommandOptions): Promise<void> {
+  const api = await remoteApi(options);
+  const { status, queue, type: taskType, user: userId, workflow: workflowId, tag } = options;
+  const { limit, cursor } = options;
+  const page = await api.listTasks(
+    defined({ status, queue, taskType, userId, workflowId, tag }),
+    defined({ limit, cursor }),
+  );
+  if (options.json === true) {
+    printJson(taskPageToWire(page));
+    return;
+  }
+  if (page.items.length === 0) printLine('No tasks.');
+  else printTasks(page.items);
+  if (page.nextCursor !== null) printNote(`There are more: --cursor ${page.nextCursor}`);
+}
+
+export function printTasks(tasks: readonly TaskView[]): void {
+  const now = new Date();
+  printTable(
+    [
+      { title: 'task' },
+      { title: 'type' },
+      { title: 'queue' },
+      { title: 'priority' },
+      { title: 'state' },
+      { title: 'attempt', align: 'right' },
+      { title: 'submitted' },
+      { title: 'error' },
+    ],
+    tasks.map((task) => [
+      task.taskId,
+      task.taskType,
+      task.queue,
+      task.priority,
+      readableState(task.status),
+      String(task.attempt),
+      readableAge(task.createdAt, now),
+      task.error?.code ?? '',
+    ]),
+  );
+}

@@ -1,0 +1,61 @@
+import { createRequire } from 'node:module';
+import { resolve } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import type { TaskHandler } from '../worker/handler.js';
+import { CliError } from './failure.js';
+
+/** The task definitions that a module exports: alone, or in an array. */
+export async function loadTaskDefinitions(file: string): Promise<readonly TaskHandler[]> {
+  const exported = Object.values(await importModule(resolve(file))).flat();
+  const definitions = [...new Set(exported.filter(isTaskDefinition))];
+  if (definitions.length > 0) return definitions;
+  throw new CliError(`${file} exports no task definitions.`, {
+    next: 'Export what defineTask() answers: export const summarize = defineTask({ … });',
+  });
+}
+
+function isTaskDefinition(value: unknown): value is TaskHandler {
+  if (typeof value !== 'object' || value === null) return false;
+  const { type, run } = value as Partial<TaskHandler>;
+  return typeof type === 'string' && typeof run === 'function';
+}
+
+async function importModule(path: string): Promise<Readonly<Record<string, unknown>>> {
+  if (needsLoader(path)) await registerTsx(path);
+  try {
+    return (await import(pathToFileURL(path).href)) as Readonly<Record<string, unknown>>;
+  } catch (error) {
+    throw new CliError(`${path} could not be loaded: ${(error as Error).message}`, {
+      next: 'SLUICE_DEBUG=1 shows where.',
+      cause: error,
+    });
+  }
+}
+
+/** Newer versions of Node take the types off by themselves. */
+function needsLoader(path: string): boolean {
+  const features = process.features as { typescript?: string | false };
+  return /\.[mc]?tsx?$/.test(path) && !features.typescript && !isLoadedByTsx();
+}
+
+function isLoadedByTsx(): boolean {
+  return import.meta.url.endsWith('.ts');
+}
+
+/** The user's own tsx: this package does not bring one. */
+async function registerTsx(path: string): Promise<void> {
+  let tsx: string;
+  try {
+    tsx = createRequire(path).resolve('tsx/esm/api');
+  } catch (error) {
+    throw new CliError(
+      `${path} is TypeScript, which Node ${process.versions.node} can't load by itself.`,
+      {
+        next: 'Install tsx beside it (npm install --save-dev tsx), use Node 22.18 or later, or name compiled JavaScript.',
+        cause: error,
+      },
+    );
+  }
+  const { register } = (await import(pathToFileURL(tsx).href)) as { register: () => unknown };
+  register();
+}

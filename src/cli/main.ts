@@ -1,0 +1,12 @@
+#!/usr/bin/env node
+import { CommanderError } from 'commander';
+import { describeFailure, exitCodeOf } from './failure.js';
+import { buildProgram } from './program.js';
+
+try {
+  await buildProgram().parseAsync();
+} catch (error) {
+  // Commander has already said what was wrong with the command line.
+  if (!(error instanceof CommanderError)) process.stderr.write(`${describeFailure(error)}\n`);
+  process.exitCode = exitCodeOf(error);
+}

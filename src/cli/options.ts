@@ -1,0 +1,42 @@
+import { InvalidArgumentError, Option } from 'commander';
+import type { JsonObject } from '../domain/json.js';
+import { priorities } from '../domain/priority.js';
+import { bounds } from '../protocol/bounds.js';
+
+export function priorityOption(flags: string, description: string): Option {
+  return new Option(flags, description).choices(priorities);
+}
+
+export function limitOption(fallback: number): Option {
+  return new Option('--limit <n>', 'how many at most')
+    .default(fallback)
+    .argParser(wholeNumber(1, bounds.pageSize));
+}
+
+export function wholeNumber(min: number, max: number): (text: string) => number {
+  return (text) => {
+    const value = Number(text);
+    if (/^\d+$/.test(text) && value >= min && value <= max) return value;
+    throw new InvalidArgumentError(`It must be a whole number from ${min} to ${max}.`);
+  };
+}
+
+export function jsonObject(text: string): JsonObject {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch (error) {
+    throw new InvalidArgumentError(`It is not JSON: ${(error as Error).message}.`);
+  }
+  if (typeof value === 'object' && value !== null && !Array.isArray(value)) {
+    return value as JsonObject;
+  }
+  throw new InvalidArgumentError(`It must be a JSON object, like '{"text":"hello"}'.`);
+}
+
+export function names(text: string): string[] {
+  return text
+    .split(',')
+    .map((name) => name.trim())
+    .filter((name) => name !== '');
+}

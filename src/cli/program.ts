@@ -1,0 +1,38 @@
+import { createRequire } from 'node:module';
+import { Command } from 'commander';
+import { demoCommand } from './commands/demo.js';
+import { dlqCommand } from './commands/dlq.js';
+import { doctorCommand } from './commands/doctor.js';
+import { migrateCommand } from './commands/migrate.js';
+import { queuesCommand } from './commands/queues.js';
+import { serveCommand } from './commands/serve.js';
+import { submitCommand } from './commands/submit.js';
+import { taskCommand } from './commands/task.js';
+import { tasksCommand } from './commands/tasks.js';
+import { workerCommand } from './commands/worker.js';
+import { workersCommand } from './commands/workers.js';
+
+const { version, description } = createRequire(import.meta.url)('../../package.json') as {
+  version: string;
+  description: string;
+};
+
+export function buildProgram(): Command {
+  const program = new Command('sluice')
+    .description(description)
+    .version(version)
+    .showHelpAfterError('(add --help for what is possible)')
+    .exitOverride();
+  serveCommand(program);
+  workerCommand(program);
+  submitCommand(program);
+  taskCommand(program);
+  tasksCommand(program);
+  queuesCommand(program);
+  dlqCommand(program);
+  workersCommand(program);
+  migrateCommand(program);
+  doctorCommand(program);
+  demoCommand(program);
+  return program;
+}

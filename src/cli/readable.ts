@@ -1,0 +1,31 @@
+import type { TaskState } from '../domain/task-state.js';
+import { paint } from './output.js';
+
+/** 830 ms, 4.2 s, 3 min, 5 h, 2 d. */
+export function readableSeconds(seconds: number): string {
+  if (seconds < 1) return `${Math.round(seconds * 1000)} ms`;
+  if (seconds < 10) return `${seconds.toFixed(1)} s`;
+  if (seconds < 120) return `${Math.round(seconds)} s`;
+  if (seconds < 7_200) return `${Math.round(seconds / 60)} min`;
+  if (seconds < 172_800) return `${Math.round(seconds / 3_600)} h`;
+  return `${Math.round(seconds / 86_400)} d`;
+}
+
+export function readableAge(then: Date, now: Date): string {
+  return `${readableSeconds(Math.max(0, now.getTime() - then.getTime()) / 1000)} ago`;
+}
+
+const styles: Readonly<Record<TaskState, Parameters<typeof paint>[0]>> = {
+  pending: 'dim',
+  queued: 'yellow',
+  assigned: 'cyan',
+  executing: 'cyan',
+  completed: 'green',
+  dead_letter: 'red',
+  failed: 'red',
+  cancelled: 'dim',
+};
+
+export function readableState(state: TaskState): string {
+  return paint(styles[state], state);
+}

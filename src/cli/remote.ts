@@ -1,0 +1,29 @@
+import { Option, type Command } from 'commander';
+import type { SluiceApi } from '../protocol/api.js';
+
+export interface RemoteOptions {
+  readonly url: string;
+  readonly json?: boolean;
+}
+
+export const defaultUrl = 'http://127.0.0.1:7700';
+
+export function urlOption(): Option {
+  return new Option('--url <url>', 'where the server answers')
+    .env('SLUICE_URL')
+    .default(defaultUrl);
+}
+
+/** Of a command that asks a server: where it is, and whether a program reads the answer. */
+export function withRemoteOptions(command: Command): Command {
+  return command
+    .addOption(urlOption())
+    .option('--json', 'the answer as the API gives it, for programs');
+}
+
+/** Loads neither a database nor a web server. */
+export async function remoteApi({ url }: { readonly url: string }): Promise<SluiceApi> {
+  const { HttpApi } = await import('../client/http-api.js');
+  const apiKey = process.env.SLUICE_API_KEY;
+  return new HttpApi(url, apiKey === undefined || apiKey === '' ? {} : { apiKey });
+}

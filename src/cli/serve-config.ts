@@ -1,0 +1,68 @@
+import { readFile } from 'node:fs/promises';
+import type { Command, OptionValues } from 'commander';
+import {
+  checkServeConfig,
+  serveSettings,
+  type ConfigSources,
+  type ServeConfig,
+} from '../runtime/config.js';
+import { CliError } from './failure.js';
+
+const defaultFile = 'sluice.config.json';
+
+/** The settings that say which database: all that some commands need. */
+export function withDatabaseOptions(command: Command): Command {
+  return command
+    .option('--data <folder>', serveSettings.data.meaning)
+    .option('--database-url <url>', serveSettings.databaseUrl.meaning)
+    .option('--config <file>', `settings as JSON (default: ${defaultFile}, if there is one)`);
+}
+
+/** From the command line, the environment and the file; throws one message with all problems. */
+export async function loadServeConfig(command: Command): Promise<ServeConfig> {
+  const { config: path, ...flags } = spokenOptions(command);
+  const file = await readConfigFile(typeof path === 'string' ? path : null);
+  const checked = checkServeConfig({ flags, env: process.env, file });
+  if (checked.kind === 'valid') return checked.config;
+  const problems = checked.problems.map((problem) => `  - ${problem}`);
+  throw new CliError(['The settings are not valid:', ...problems].join('\n'), { exitCode: 2 });
+}
+
+/** Not the defaults of commander: whether somebody said it decides who wins. */
+function spokenOptions(command: Command): OptionValues {
+  const spoken = Object.entries(command.opts()).filter(
+    ([name]) => command.getOptionValueSource(name) === 'cli',
+  );
+  return Object.fromEntries(spoken);
+}
+
+async function readConfigFile(path: string | null): Promise<ConfigSources['file']> {
+  const name = path ?? defaultFile;
+  let content: string;
+  try {
+    content = await readFile(name, 'utf8');
+  } catch (error) {
+    if (path === null && (error as NodeJS.ErrnoException).code === 'ENOENT') return null;
+    throw new CliError(`${name} can't be read: ${(error as Error).message}`, {
+      exitCode: 2,
+      cause: error,
+    });
+  }
+  return { path: name, values: parseConfigFile(name, content) };
+}
+
+function parseConfigFile(name: string, content: string): Readonly<Record<string, unknown>> {
+  let parsed: unknown;
+  try {
+    parsed = JSON.parse(content);
+  } catch (error) {
+    throw new CliError(`${name} is not JSON: ${(error as Error).message}`, {
+      exitCode: 2,
+      cause: error,
+    });
+  }
+  if (typeof parsed === 'object' && parsed !== null && !Array.isArray(parsed)) {
+    return parsed as Readonly<Record<string, unknown>>;
+  }
+  throw new CliError(`${name} must hold a JSON object of settings`, { exitCode: 2 });
+}
