@@ -1,0 +1,153 @@
+import { execFileSync } from 'node:child_process';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join, relative } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { serveSettings } from '../src/runtime/config.js';
+import { sessionSettings } from '../src/store/database.js';
+
+const root = join(import.meta.dirname, '..');
+const read = (path: string) => readFileSync(join(root, path), 'utf8');
+
+const documents = [
+  ...readdirSync(root).filter((name) => name.endsWith('.md')),
+  ...readdirSync(join(root, 'docs'), { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith('.md'))
+    .map((name) => join('docs', name)),
+];
+
+describe.each(documents)('%s', (path) => {
+  const prose = withoutCode(read(path));
+
+  it('has no link that leads nowhere', () => {
+    const targets = [...prose.matchAll(/\]\(([^)\s]+)\)/g)].map(([, target]) => target ?? '');
+    expect(targets.filter((target) => !leadsSomewhere(path, target))).toEqual([]);
+  });
+
+  it('names no file that does not exist', () => {
+    const named = [...prose.matchAll(/`((?:src|test|docs|scripts|bench|examples)\/[\w./-]+)`/g)];
+    const files = named.map(([, file]) => file ?? '');
+    expect(files.filter((file) => !existsSync(join(root, file)))).toEqual([]);
+  });
+});
+
+describe('README.md', () => {
+  const readme = read('README.md');
+
+  it.each(['npm ci && npm run demo', 'npm ci && npm test'])(
+    'says %s on a line alone',
+    (command) => {
+      expect(readme.split('\n')).toContain(command);
+    },
+  );
+
+  it('shows the example that runs, but for where it imports Sluice from', () => {
+    const [, shown] = /<!-- examples\/quickstart\.ts -->\s+```ts\n([^]*?)```/.exec(readme) ?? [];
+    expect(shown).toBe(read('examples/quickstart.ts').replace('../src/index.js', 'sluice'));
+  });
+
+  it('shows an example that works', () => {
+    const folder = mkdtempSync(join(tmpdir(), 'sluice-quickstart-'));
+    try {
+      const tsx = join(root, 'node_modules/tsx/dist/cli.mjs');
+      const example = join(root, 'examples/quickstart.ts');
+      const printed = execFileSync(process.execPath, [tsx, example], {
+        cwd: folder,
+        encoding: 'utf8',
+      });
+      expect(readme).toContain(`prints \`${printed.trim()}\``);
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  });
+});
+
+describe('docs/operations.md', () => {
+  const operations = read('docs/operations.md');
+  const settings = Object.values(serveSettings);
+  const rows = tableRows(section(operations, 'Settings'));
+
+  it('lists every setting with its default, and no other', () => {
+    const expected = Object.entries(serveSettings).map(([name, { flag, variables, fallback }]) => [
+      name,
+      flag ?? '',
+      variables.join(', '),
+      fallback === null ? '' : String(fallback),
+    ]);
+    expect(rows.map((cells) => cells.slice(0, 4).map(plain))).toEqual(expected);
+  });
+
+  it('names no variable that no setting has', () => {
+    const known = new Set<string>([
+      ...settings.flatMap(({ variables }) => variables),
+      'SLUICE_URL',
+    ]);
+    const named = operations.match(/\b(SLUICE_[A-Z_]+|DATABASE_URL)\b/g) ?? [];
+    expect(named.filter((name) => !known.has(name))).toEqual([]);
+  });
+
+  it('gives a role behind PgBouncer every setting that a session has', () => {
+    const statements = Object.entries(sessionSettings).map(
+      ([name, value]) => `alter role sluice set ${name} = ${value};`,
+    );
+    expect(statements.filter((statement) => !operations.includes(statement))).toEqual([]);
+  });
+
+  it('lists every metric, and no other', () => {
+    const source = read('src/server/metrics.ts');
+    const made = [...source.matchAll(/(?:counter|gauge)\(\s*'(\w+)'|name: 'sluice_(\w+)'/g)].map(
+      ([, short, long]) => `sluice_${short ?? long ?? ''}`,
+    );
+    const listed = tableRows(section(operations, 'Metrics')).map(([name]) =>
+      plain(name ?? '').replace(/\{.*/, ''),
+    );
+    expect(listed.toSorted()).toEqual(made.toSorted());
+  });
+});
+
+function leadsSomewhere(from: string, target: string): boolean {
+  if (/^[a-z]+:/.test(target)) return true;
+  const [path = '', anchor] = target.split('#');
+  const file = path === '' ? from : join(dirname(from), path);
+  if (!existsSync(join(root, file)) || relative(root, join(root, file)).startsWith('..')) {
+    return false;
+  }
+  return anchor === undefined || anchorsOf(file).has(anchor);
+}
+
+/** As GitHub makes them of headings. */
+function anchorsOf(file: string): ReadonlySet<string> {
+  const headings = withoutCode(read(file)).matchAll(/^#+ (.+)$/gm);
+  return new Set(
+    [...headings].map(([, heading = '']) =>
+      heading
+        .toLowerCase()
+        .replaceAll(/[^\p{L}\p{N} _-]/gu, '')
+        .replaceAll(' ', '-'),
+    ),
+  );
+}
+
+function withoutCode(markdown: string): string {
+  return markdown.replaceAll(/^```[^]*?^```/gm, '');
+}
+
+function section(markdown: string, heading: string): string {
+  const [, rest = ''] = markdown.split(`\n## ${heading}\n`);
+  return rest.split('\n## ')[0] ?? '';
+}
+
+/** The cells of the first table, without its head. */
+function tableRows(markdown: string): string[][] {
+  const lines = markdown.split('\n').filter((line) => line.startsWith('|'));
+  return lines.slice(2).map((line) =>
+    line
+      .slice(1, -1)
+      .split('|')
+      .map((cell) => cell.trim()),
+  );
+}
+
+function plain(cell: string): string {
+  return cell.replaceAll('`', '');
+}
