@@ -58,8 +58,8 @@ const windowsPerCall = 1000;
 
 /**
  * Rest of the cursor's window, then the windows after it, until there are enough: the pending ones
- * of a window are never read. A window without any queued task answers with a row of its own, so
- * that the cursor moves on.
+ * of a window are never read. A window after the cursor's that has none queued answers with a row
+ * of its own, so that the cursor moves on.
  */
 export const walkQueuedSql = `
 with recursive step as (
@@ -86,6 +86,7 @@ left join lateral (
   order by line.eligible_at, line.seq
   limit $8
 ) as task on true
+where step.n > 1 or task.id is not null
 limit $8`;
 
 interface WalkRow extends ReadyTaskRow {

@@ -1,0 +1,101 @@
+import { expect, it } from 'vitest';
+
+import { newTask, newTasks, submitOne } from '../../test/store/lifecycle.js';
+import { describeOnEveryDatabase } from '../../test/store/support.js';
+import { submitTasks, type NewTask } from './submit-tasks.js';
+import { findBacklog, walkQueued, type QueuedCursor } from './walk-line.js';
+
+const now = new Date();
+
+describeOnEveryDatabase('findBacklog', (db) => {
+  it('R-CH8: names each window that has tasks waiting for room, once, page by page', async () => {
+    await submitTasks(
+      db(),
+      [
+        ...newTasks(3, { queue: 'a', hasRoom: false }),
+        ...newTasks(3, { queue: 'a' }),
+        ...newTasks(3, { queue: 'b' }),
+        newTask({ queue: 'b', delaySeconds: 60, priority: 'low' }),
+        ...newTasks(2, { queue: 'c', hasRoom: false, priority: 'high' }),
+        ...newTasks(2, { queue: 'c', hasRoom: false, priority: 'low' }),
+        ...newTasks(2, { queue: 'c', hasRoom: false, capabilities: ['gpu'], taskType: 'z' }),
+      ],
+      null,
+    );
+    const windows = await findBacklog(db(), 10, null);
+    expect(windows.map(({ lane, priority }) => [lane.queue, lane.taskType, priority])).toEqual([
+      ['a', 'chat', 'medium'],
+      ['c', 'chat', 'high'],
+      ['c', 'chat', 'low'],
+      ['c', 'z', 'medium'],
+    ]);
+    expect(windows[3]?.lane.capabilities).toEqual(['gpu']);
+    const first = await findBacklog(db(), 2, null);
+    expect(first).toEqual(windows.slice(0, 2));
+    expect(await findBacklog(db(), 10, first[1] ?? null)).toEqual(windows.slice(2));
+    expect(await findBacklog(db(), 10, windows[3] ?? null)).toEqual([]);
+  });
+});
+
+describeOnEveryDatabase('walkQueued', (db) => {
+  it('R-RE6: a lap meets every queued task once, whatever the step', async () => {
+    const lanes: Partial<NewTask>[] = [
+      { queue: 'a' },
+      { queue: 'a', priority: 'low' },
+      { queue: 'b', capabilities: ['gpu'] },
+      { queue: 'c', costJson: '{"t":1}' },
+    ];
+    const queued: NewTask[] = [];
+    for (const lane of lanes) {
+      for (let n = 0; n < 3; n += 1) {
+        // All of one statement share one instant; with the database's clock, to the microsecond.
+        const batch = newTasks(5, lane);
+        queued.push(...batch);
+        await submitTasks(db(), [...batch, ...newTasks(4, { ...lane, hasRoom: false })], null);
+      }
+    }
+    await submitTasks(db(), newTasks(3, { queue: 'between', hasRoom: false }), null);
+    for (const step of [1, 4, 7, 1_000]) {
+      const walked = await lap(step);
+      expect(walked).toHaveLength(queued.length);
+      expect(new Set(walked)).toEqual(new Set(queued.map((task) => task.taskId)));
+    }
+  });
+
+  it('tells what an offer needs, oldest first in a window', async () => {
+    const young = await submitOne(db(), {}, new Date(now.getTime() + 500));
+    const old = await submitOne(db(), { costJson: '{"t":1}' }, now);
+    const { rows, next } = await walkQueued(db(), null, 10, new Date(now.getTime() + 1_500));
+    expect(next).toBeNull();
+    expect(rows.map((row) => row.taskId)).toEqual([old.taskId, young.taskId]);
+    expect(rows[0]).toEqual({
+      taskId: old.taskId,
+      lane: { queue: 'default', taskType: 'chat', capabilities: [] },
+      priority: 'medium',
+      ageMs: 1_500,
+      eligibleAtMs: now.getTime(),
+      seq: old.kind === 'created' ? old.seq : NaN,
+      cost: { t: 1 },
+    });
+  });
+
+  it('an empty store is a lap of one step', async () => {
+    expect(await walkQueued(db(), null, 10, null)).toEqual({ rows: [], next: null });
+  });
+
+  async function lap(step: number): Promise<string[]> {
+    const walked: string[] = [];
+    let cursor: QueuedCursor | null = null;
+    do {
+      const { rows, next }: Awaited<ReturnType<typeof walkQueued>> = await walkQueued(
+        db(),
+        cursor,
+        step,
+        null,
+      );
+      walked.push(...rows.map((row) => row.taskId));
+      cursor = next;
+    } while (cursor !== null);
+    return walked;
+  }
+});
