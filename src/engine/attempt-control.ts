@@ -1,5 +1,5 @@
 import { SluiceError } from '../domain/errors.js';
-import type { TaskId } from '../domain/ids.js';
+import type { Lease, TaskId } from '../domain/ids.js';
 import type { Held } from '../protocol/api.js';
 import { Batcher } from '../runtime/batcher.js';
 import { findAttempts } from '../store/find-attempts.js';
@@ -46,10 +46,10 @@ export class AttemptControl {
       const rows = await this.#endAttempts.end(
         attempts.map((attempt) => released(attempt, attempt.timeoutSeconds)),
       );
-      const back = new Set(rows.map(({ taskId }) => taskId));
-      const lost = held.filter(({ taskId }) => !back.has(taskId));
+      const back = new Map(rows.map(({ lease, taskId }) => [lease, taskId]));
+      const lost = held.filter(({ lease }) => !back.has(lease));
       await this.letGo(lost);
-      return { released: [...back], lost: lost.map(({ taskId }) => taskId) };
+      return { released: [...back.values()], lost: lost.map(({ taskId }) => taskId) };
     } catch (error) {
       throw asRefusal(error);
     }
@@ -74,14 +74,14 @@ export class AttemptControl {
 }
 
 function fencedBatcher<Item extends Held>(
-  write: (items: readonly Item[]) => Promise<readonly TaskId[]>,
+  write: (items: readonly Item[]) => Promise<readonly Lease[]>,
 ): Batcher<Item, boolean> {
   return new Batcher({
     maxItems,
     judge: judgeDatabaseFailure,
     flush: async (items) => {
       const written = new Set(await write(items));
-      return items.map(({ taskId }) => written.has(taskId));
+      return items.map(({ lease }) => written.has(lease));
     },
   });
 }

@@ -9,8 +9,16 @@ import type { Feeder } from './feeder.js';
 import type { Fleet } from './fleet.js';
 import type { PollWaiters } from './poll-waiters.js';
 import { taskNotFound } from './read.js';
+import type { Slots } from './slots.js';
 
 const maxCancelledAtOnce = 1_000;
+
+export interface CancelParts {
+  readonly fleet: Fleet;
+  readonly waiters: PollWaiters;
+  readonly feeder: Feeder;
+  readonly slots: Slots;
+}
 
 /** Ends tasks because somebody asked; a worker that runs one is told at once. */
 export class Cancel {
@@ -18,12 +26,14 @@ export class Cancel {
   readonly #fleet: Fleet;
   readonly #waiters: PollWaiters;
   readonly #feeder: Feeder;
+  readonly #slots: Slots;
 
-  constructor(context: EngineContext, fleet: Fleet, waiters: PollWaiters, feeder: Feeder) {
+  constructor(context: EngineContext, parts: CancelParts) {
     this.#context = context;
-    this.#fleet = fleet;
-    this.#waiters = waiters;
-    this.#feeder = feeder;
+    this.#fleet = parts.fleet;
+    this.#waiters = parts.waiters;
+    this.#feeder = parts.feeder;
+    this.#slots = parts.slots;
   }
 
   async cancelTask(taskId: TaskId): Promise<Cancellation> {
@@ -57,7 +67,7 @@ export class Cancel {
     const rows = await patiently(() => cancelTasks(db, taskIds, instant(this.#context)));
     const running = rows.filter(({ from }) => isLeased(from));
     await ready.remove(rows.map(({ taskId }) => taskId));
-    await ready.finish(
+    await this.#slots.free(
       running.map(({ taskId, queue, cost }) => ({ taskId, queue, reserved: cost, usage: null })),
     );
     for (const row of rows) this.#tell(row);

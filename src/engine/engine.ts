@@ -28,6 +28,7 @@ import { rebuild } from './rebuild.js';
 import { Replay } from './replay.js';
 import { Report } from './report.js';
 import { ServingTurn } from './serving-turn.js';
+import { Slots } from './slots.js';
 import { getStatistics } from './statistics.js';
 import { Submit } from './submit.js';
 import { Hearing, Sweeper } from './sweeper.js';
@@ -48,8 +49,9 @@ export class Engine implements api.SluiceApi {
   readonly #queues: QueueDirectory;
   readonly #throughput = new Throughput();
   readonly #waiters = new PollWaiters();
-  readonly #hearing = new Hearing();
+  readonly #hearing: Hearing;
   readonly #fleet: Fleet;
+  readonly #slots: Slots;
   readonly #feeder: Feeder;
   readonly #submit: Submit;
   readonly #poll: Poll;
@@ -74,10 +76,12 @@ export class Engine implements api.SluiceApi {
   constructor(context: EngineContext, role: Role, onStandby: (message: string) => void) {
     this.#context = context;
     this.#queues = new QueueDirectory(context);
+    this.#hearing = new Hearing(context);
     this.#fleet = new Fleet(context);
+    this.#slots = new Slots(context);
     const places = new Places(context.ready);
     this.#feeder = new Feeder(context, this.#queues, places);
-    const endAttempts = new EndAttempts(context, this.#feeder);
+    const endAttempts = new EndAttempts(context, this.#feeder, this.#slots);
     this.#submit = new Submit(context, {
       feeder: this.#feeder,
       queues: this.#queues,
@@ -85,10 +89,15 @@ export class Engine implements api.SluiceApi {
       throughput: this.#throughput,
       isServing: () => this.notServing() === null,
     });
-    this.#report = new Report(context, endAttempts, this.#feeder);
+    this.#report = new Report(context, endAttempts, this.#feeder, this.#slots);
     this.#attempts = new AttemptControl(context, endAttempts, this.#feeder);
     this.#heartbeat = new Heartbeat(context, this.#fleet, endAttempts);
-    this.#cancel = new Cancel(context, this.#fleet, this.#waiters, this.#feeder);
+    this.#cancel = new Cancel(context, {
+      fleet: this.#fleet,
+      waiters: this.#waiters,
+      feeder: this.#feeder,
+      slots: this.#slots,
+    });
     this.#replay = new Replay(context, this.#feeder);
     this.#read = new Read(context);
     this.#explain = new Explain(context, this.#read, this.#queues);
@@ -101,10 +110,11 @@ export class Engine implements api.SluiceApi {
       fleet: this.#fleet,
       throughput: this.#throughput,
       hearing: this.#hearing,
+      slots: this.#slots,
     });
     this.#poll = new Poll(context, {
       fleet: this.#fleet,
-      claim: new Claim(context),
+      claim: new Claim(context, this.#slots),
       feeder: this.#feeder,
       waiters: this.#waiters,
       notServing: () => this.notServing(),
@@ -202,7 +212,7 @@ export class Engine implements api.SluiceApi {
   }
 
   #rebuild(): Promise<void> {
-    this.#rebuilding ??= rebuild(this.#context, this.#queues).finally(() => {
+    this.#rebuilding ??= rebuild(this.#context, this.#queues, this.#slots).finally(() => {
       this.#rebuilding = null;
       this.#waiters.wakeAll();
     });

@@ -49,12 +49,20 @@ export class Heartbeat {
     };
   }
 
-  /** Gives back what it still holds; the sweeper has nothing left to wait for. */
+  /**
+   * Gives back what it still holds, before it is buried: the sweeper would count what it finds with
+   * the dead as lost, at the cost of a retry. And after it, should a poll have come in between.
+   */
   async deregister(workerId: WorkerId): Promise<void> {
-    const { db } = this.#context;
     await this.#fleet.get(workerId);
-    await buryWorker(db, workerId);
+    await this.#giveBack(workerId);
+    await buryWorker(this.#context.db, workerId);
     this.#fleet.forget(workerId);
+    await this.#giveBack(workerId);
+  }
+
+  async #giveBack(workerId: WorkerId): Promise<void> {
+    const { db } = this.#context;
     for (;;) {
       const attempts = await findHeldBy(db, workerId, maxHeldAtOnce);
       await this.#endAttempts.end(

@@ -20,6 +20,8 @@ export class ServingTurn {
   #holds = false;
   #begun = false;
   #beginning: Promise<void> = Promise.resolve();
+  /** The same, without what happens when it fails. */
+  #begin: Promise<void> = Promise.resolve();
   #renewedMs = 0;
   #standbySaid = false;
 
@@ -69,8 +71,8 @@ export class ServingTurn {
 
   /** A rebuild of millions may take longer than the lease, which must be renewed meanwhile. */
   #beginBesideRenewing(): void {
-    this.#beginning = this.#options
-      .begin()
+    this.#begin = this.#options.begin();
+    this.#beginning = this.#begin
       .then(() => {
         this.#begun = this.#holds;
       })
@@ -96,6 +98,8 @@ export class ServingTurn {
   async #stepDown(): Promise<void> {
     this.#holds = false;
     this.#begun = false;
+    // What has not begun can't be ended: it would begin afterwards, and nobody would end it.
+    await this.#begin.catch(() => undefined);
     await this.#options.end();
   }
 

@@ -15,11 +15,13 @@ import type { AttemptEnd, EndAttempts } from './end-attempts.js';
 import type { Feeder } from './feeder.js';
 import type { Fleet } from './fleet.js';
 import { failedAttempt } from './report.js';
+import type { Slots } from './slots.js';
 import type { Throughput } from './throughput.js';
 
 const maxAttemptsAtOnce = 1_000;
 const maxExpiredAtOnce = 1_000;
 const maxWalkedAtOnce = 1_000;
+const maxSlotsAtOnce = 1_000;
 const maxWorkflowsAtOnce = 200;
 const maxKeysAtOnce = 1_000;
 const daysAhead = 7;
@@ -35,18 +37,25 @@ export interface SweeperParts {
   readonly throughput: Throughput;
   /** Since when workers could have been heard: Postgres reachable, this process not frozen. */
   readonly hearing: Hearing;
+  readonly slots: Slots;
 }
 
-/** By the steady clock of this process. */
+/** By the steady clock of this process, or that of a test. */
 export class Hearing {
-  #sinceMs = performance.now();
+  readonly #nowMs: () => number;
+  #sinceMs: number;
+
+  constructor({ clock }: EngineContext) {
+    this.#nowMs = () => (clock === null ? performance.now() : clock.nowMs());
+    this.#sinceMs = this.#nowMs();
+  }
 
   lost(): void {
-    this.#sinceMs = performance.now();
+    this.#sinceMs = this.#nowMs();
   }
 
   forMs(): number {
-    return performance.now() - this.#sinceMs;
+    return this.#nowMs() - this.#sinceMs;
   }
 }
 
@@ -72,6 +81,7 @@ export class Sweeper {
     await this.#recoverOrphans();
     await this.#endOverdue();
     await this.#expire();
+    await this.#parts.slots.freeEnded(maxSlotsAtOnce);
     await this.#offerLost();
     await this.#freeWorkflows();
     if (performance.now() >= this.#nextUpkeepMs) await this.upkeep();
@@ -103,7 +113,6 @@ export class Sweeper {
     const { fleet, hearing } = this.#parts;
     if (hearing.forMs() < settings.leaseMs) return;
     const buried = await buryLapsedWorkers(db, settings.leaseMs, instant(this.#context));
-    this.#blameless.clear();
     for (const { workerId, silentMs } of buried) {
       fleet.forget(workerId);
       if (silentMs > hearing.forMs()) this.#blameless.add(workerId);
@@ -127,6 +136,8 @@ export class Sweeper {
       return spread(end, random() * lapseSpreadMs);
     });
     await this.#parts.endAttempts.end(ends);
+    // With more than one tick can take, the rest of theirs is still to come.
+    if (orphans.length < maxAttemptsAtOnce) this.#blameless.clear();
   }
 
   async #endOverdue(): Promise<void> {

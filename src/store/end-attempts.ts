@@ -30,7 +30,6 @@ export interface AttemptEnd extends Held {
 }
 
 export interface EndedRow extends FinishedRow {
-  readonly lease: Lease;
   readonly to: 'pending' | 'dead_letter';
   readonly window: BacklogWindow;
   /** It waits for its time, not for room. */

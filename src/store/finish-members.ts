@@ -1,4 +1,4 @@
-import type { TaskId, WorkerId } from '../domain/ids.js';
+import type { Lease, TaskId, WorkerId } from '../domain/ids.js';
 import type { Priority } from '../domain/priority.js';
 import type { Cost } from '../domain/queue-settings.js';
 import type { Held } from '../protocol/api.js';
@@ -9,6 +9,7 @@ import { writeFenced } from './write-fenced.js';
 
 export interface FinishedRow {
   readonly taskId: TaskId;
+  readonly lease: Lease;
   readonly queue: string;
   readonly taskType: string;
   readonly priority: Priority;

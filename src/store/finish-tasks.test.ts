@@ -34,6 +34,7 @@ describeOnEveryDatabase('completeTasks', (db) => {
     expect(await completeTasks(db(), [completion], later(2_500))).toEqual([
       {
         taskId: held.taskId,
+        lease: held.lease,
         queue: 'gpt',
         taskType: 'chat',
         priority: 'medium',

@@ -1,4 +1,4 @@
-import type { TaskId, WorkerId } from '../domain/ids.js';
+import type { Lease, TaskId, WorkerId } from '../domain/ids.js';
 import { priorityOf } from '../domain/priority.js';
 import type { Cost } from '../domain/queue-settings.js';
 import type { Held } from '../protocol/api.js';
@@ -6,11 +6,6 @@ import { heldColumns, sparseColumn } from './columns.js';
 import type { Database, Instant, Queryable } from './database.js';
 import { finishFenced, type FinishedRow } from './finish-members.js';
 import { costOf } from './task-row.js';
-
-// TEMP
-export type { FinishedRow } from './finish-members.js';
-export { endAttempts, type AttemptEnd, type EndedRow } from './end-attempts.js';
-export { findAttempts, findSettled, type AttemptRow } from './find-attempts.js';
 
 export interface Completion extends Held {
   readonly resultJson: string | null;
@@ -51,12 +46,13 @@ with done as (
   from done
 )
 select
-  id, queue, task_type, priority, cost, worker_id, workflow_id, attempt, status,
+  id, lease, queue, task_type, priority, cost, worker_id, workflow_id, attempt, status,
   date_part('epoch', now - coalesce(started_at, assigned_at)) * 1000 as run_ms
 from done`;
 
 interface Row {
   readonly id: TaskId;
+  readonly lease: Lease;
   readonly queue: string;
   readonly task_type: string;
   readonly priority: number;
@@ -97,6 +93,7 @@ async function complete(
 function finishedOf(row: Row): FinishedRow {
   return {
     taskId: row.id,
+    lease: row.lease,
     queue: row.queue,
     taskType: row.task_type,
     priority: priorityOf(row.priority),

@@ -12,7 +12,7 @@ const later = (ms: number): Date => new Date(now.getTime() + ms);
 describeOnEveryDatabase('startTasks', (db) => {
   it('an assigned task executes, and its timeout counts from then', async () => {
     const held = await runOne(db(), { timeoutSeconds: 60 }, { start: false }, now);
-    expect(await startTasks(db(), [held], later(5_000))).toEqual([held.taskId]);
+    expect(await startTasks(db(), [held], later(5_000))).toEqual([held.lease]);
     expect(await rowOf(db(), held.taskId)).toMatchObject({
       status: 'executing',
       assigned_at: now,
@@ -23,7 +23,7 @@ describeOnEveryDatabase('startTasks', (db) => {
 
   it('said again it counts as started, and its timeout does not begin anew', async () => {
     const held = await runOne(db(), { timeoutSeconds: 60 }, { start: true }, now);
-    expect(await startTasks(db(), [held], later(5_000))).toEqual([held.taskId]);
+    expect(await startTasks(db(), [held], later(5_000))).toEqual([held.lease]);
     expect(await rowOf(db(), held.taskId)).toMatchObject({
       started_at: now,
       lapses_at: later(60_000),
@@ -40,7 +40,7 @@ describeOnEveryDatabase('recordProgress', (db) => {
       { ...other, percent: 50, message: null },
       { ...held, percent: 20.5, message: 'on' },
     ]);
-    expect(new Set(recorded)).toEqual(new Set([held.taskId, other.taskId]));
+    expect(new Set(recorded)).toEqual(new Set([held.lease, other.lease]));
     expect(await rowOf(db(), held.taskId)).toMatchObject({
       progress_percent: 20.5,
       progress_message: 'on',

@@ -1,11 +1,11 @@
-import type { TaskId } from '../domain/ids.js';
+import type { Lease } from '../domain/ids.js';
 import type { Held } from '../protocol/api.js';
 import { column, heldColumns, sparseColumn } from './columns.js';
 import type { Instant, Queryable } from './database.js';
 import { writeFenced } from './write-fenced.js';
 
 interface WrittenRow {
-  readonly taskId: TaskId;
+  readonly lease: Lease;
 }
 
 /** A start that is said again keeps its first instant. */
@@ -23,18 +23,18 @@ from
   unnest($1::uuid[], $2::uuid[]) as held (id, lease),
   lateral (select ctid as place from sluice.tasks where id = held.id offset 0) as found
 where task.ctid = found.place and task.lease = held.lease
-returning task.id as "taskId"`;
+returning task.lease`;
 
 /** Those that don't come back have lost their lease. */
 export async function startTasks(
   db: Queryable,
   held: readonly Held[],
   now: Instant,
-): Promise<TaskId[]> {
+): Promise<Lease[]> {
   const started = await writeFenced(db, held, (items) =>
     db.query<WrittenRow>(startTasksSql, [...heldColumns(items), now]),
   );
-  return started.map((row) => row.taskId);
+  return started.map((row) => row.lease);
 }
 
 export interface Progress extends Held {
@@ -49,11 +49,11 @@ from
   unnest($1::uuid[], $2::uuid[], $3::real[], $4::text[]) as report (id, lease, percent, message),
   lateral (select ctid as place from sluice.tasks where id = report.id offset 0) as found
 where task.ctid = found.place and task.lease = report.lease
-returning task.id as "taskId"`;
+returning task.lease`;
 
-/** Of several reports of one task the last counts. */
-export async function recordProgress(db: Queryable, items: readonly Progress[]): Promise<TaskId[]> {
-  const latest = [...new Map(items.map((item) => [`${item.taskId} ${item.lease}`, item])).values()];
+/** Of several reports of one attempt the last counts. */
+export async function recordProgress(db: Queryable, items: readonly Progress[]): Promise<Lease[]> {
+  const latest = [...new Map(items.map((item) => [item.lease, item])).values()];
   const recorded = await writeFenced(db, latest, (reports) =>
     db.query<WrittenRow>(recordProgressSql, [
       ...heldColumns(reports),
@@ -61,5 +61,5 @@ export async function recordProgress(db: Queryable, items: readonly Progress[]):
       sparseColumn(reports, (report) => report.message),
     ]),
   );
-  return recorded.map((row) => row.taskId);
+  return recorded.map((row) => row.lease);
 }

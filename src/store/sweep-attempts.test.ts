@@ -102,8 +102,8 @@ describeOnEveryDatabase('sweeping attempts', (db) => {
     expect(running).toHaveLength(2);
     expect(running).toEqual(
       expect.arrayContaining([
-        { taskId: mine.taskId, queue: 'a' },
-        { taskId: other.taskId, queue: 'b' },
+        { taskId: mine.taskId, lease: mine.lease, queue: 'a', cost: {} },
+        { taskId: other.taskId, lease: other.lease, queue: 'b', cost: {} },
       ]),
     );
   });

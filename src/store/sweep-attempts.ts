@@ -1,4 +1,6 @@
-import type { TaskId, WorkerId } from '../domain/ids.js';
+import type { Lease, TaskId, WorkerId } from '../domain/ids.js';
+import type { Cost } from '../domain/queue-settings.js';
+import type { Held } from '../protocol/api.js';
 import {
   attemptColumns,
   attemptOf,
@@ -6,6 +8,7 @@ import {
   type AttemptRow,
 } from './find-attempts.js';
 import type { Instant, Queryable } from './database.js';
+import { costOf } from './task-row.js';
 
 /**
  * What went wrong with attempts and workers while nobody looked. These only find: what becomes of
@@ -112,11 +115,19 @@ export async function findHeldBy(
 }
 
 /** All of it in one snapshot: a walk in pieces would miss what starts meanwhile. */
-export async function listRunning(
-  db: Queryable,
-): Promise<{ readonly taskId: TaskId; readonly queue: string }[]> {
-  const rows = await db.query<{ id: TaskId; queue: string }>(
-    'select id, queue from sluice.tasks where worker_id is not null',
+export async function listRunning(db: Queryable): Promise<RunningRow[]> {
+  const rows = await db.query<{ id: TaskId; lease: Lease; queue: string; cost: Cost | null }>(
+    'select id, lease, queue, cost from sluice.tasks where worker_id is not null',
   );
-  return rows.map((row) => ({ taskId: row.id, queue: row.queue }));
+  return rows.map(({ id, lease, queue, cost }) => ({
+    taskId: id,
+    lease,
+    queue,
+    cost: costOf(cost),
+  }));
+}
+
+export interface RunningRow extends Held {
+  readonly queue: string;
+  readonly cost: Cost;
 }

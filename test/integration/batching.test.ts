@@ -46,27 +46,35 @@ describeOnPostgres('coalesced batches', (server) => {
     expect(refused).toEqual([37]);
   });
 
-  it('a locked row delays only itself: report, start, progress and claim go on around it', async () => {
+  it('a locked row delays only itself: claims, starts and reports go on around it', async () => {
     const engine = await server().open();
-    await submitAll(engine, drafts(60, { taskType: 'noop' }));
+    const [lockedId] = await submitAll(engine, drafts(60, { taskType: 'noop' }));
     const worker = await TestWorker.register(engine);
-    const tasks = await worker.take(60, { prefetch: true });
-    const [locked, ...free] = tasks;
-    if (locked === undefined) throw new Error('60 tasks were taken');
-
     const holder = await server().connect();
-    await holder.query('begin');
-    await holder.query('select from sluice.tasks where id = $1 for update', [locked.taskId]);
+    const lock = async (): Promise<void> => {
+      await holder.query('begin');
+      await holder.query('select from sluice.tasks where id = $1 for update', [lockedId]);
+    };
 
-    const delayed = engine.start(worker.workerId, locked);
+    await lock();
+    const free = await worker.take(59, { prefetch: true });
+    expect(free.map(({ taskId }) => taskId)).not.toContain(lockedId);
+    await holder.query('commit');
+    const locked = await worker.takeOne({ prefetch: true });
+    expect(locked.taskId).toBe(lockedId);
+
+    await lock();
+    const start = engine.start(worker.workerId, locked);
     await Promise.all(free.map((task) => engine.start(worker.workerId, task)));
-    const delayedReport = worker.complete(locked, 'late');
+    await holder.query('commit');
+    await start;
+
+    await lock();
+    const report = worker.complete(locked, 'late');
     const answers = await Promise.all(free.map((task) => worker.complete(task)));
     expect(answers.every(({ accepted }) => accepted)).toBe(true);
-
     await holder.query('commit');
-    await delayed;
-    expect(await delayedReport).toMatchObject({ accepted: true, status: 'completed' });
+    expect(await report).toMatchObject({ accepted: true, status: 'completed' });
   });
 
   it('R-ST3: a write that waited for another one of the same row finds its lease still good', async () => {

@@ -246,6 +246,14 @@ export function indexOf({ parameters }: Pick<ClaimedTask, 'parameters'>): number
   return Number(parameters.index);
 }
 
+/** 0, 1, 2 … up to `count`; else where that order is first broken, short enough to read. */
+export function disorder(tasks: readonly Pick<ClaimedTask, 'parameters'>[], count: number): string {
+  const wrong = tasks.findIndex((task, index) => indexOf(task) !== index);
+  if (wrong === -1) return tasks.length === count ? 'none' : `${tasks.length} of ${count}`;
+  const around = tasks.slice(Math.max(0, wrong - 2), wrong + 5).map(indexOf);
+  return `at ${wrong} of ${tasks.length}: … ${around.join(', ')} …`;
+}
+
 /** The code that a call was refused with; null when it was not. */
 export async function refusal(call: Promise<unknown>): Promise<ErrorCode | null> {
   try {

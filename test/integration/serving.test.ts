@@ -1,0 +1,209 @@
+import { spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+
+import { pino } from 'pino';
+import { expect, it, onTestFinished } from 'vitest';
+
+import { NotOurTurnError } from '../../src/engine/open-engine.js';
+import { until } from '../support/until.js';
+import {
+  describeOnPostgres,
+  disorder,
+  drafts,
+  refusal,
+  submitAll,
+  TestWorker,
+  untilStatus,
+} from './support.js';
+
+const quickTurns = { servingLeaseMs: 1_500, servingRenewMs: 300 };
+const slowSweeps = { ...quickTurns, sweepIntervalMs: 3_600_000 };
+
+describeOnPostgres('who serves', (server) => {
+  it('R-CH12: a second process stands by, says so once, and takes over when the first closes', async () => {
+    const first = await server().open({ settings: quickTurns });
+    const said: string[] = [];
+    const second = await server().open({
+      settings: quickTurns,
+      onStandby: (message) => said.push(message),
+    });
+    expect(first.notServing()).toBeNull();
+    expect(second.notServing()).toMatch(/stands by/);
+    const { taskId } = await first.submit({ taskType: 'noop', queue: 'turns' });
+    const worker = await TestWorker.register(second);
+    expect(await refusal(worker.look())).toBe('standby');
+
+    // Several renewals of the first, at each of which the second asks again.
+    await untilRenewed(3);
+    expect(said).toEqual([
+      'Another process serves this database. This one stands by and takes over when it ends.',
+    ]);
+
+    await first.close();
+    await until('the second to serve', () => second.notServing() === null);
+    const task = await worker.takeOne();
+    expect(task.taskId).toBe(taskId);
+    await worker.complete(task);
+  });
+
+  it('R-CH12, R-RE8: it takes over when the first is killed', async () => {
+    const child = await serveInChild(server().url);
+    const second = await server().open({ settings: quickTurns });
+    expect(second.notServing()).not.toBeNull();
+    const { taskId } = await second.submit({ taskType: 'noop', queue: 'killed' });
+    child.kill('SIGKILL');
+    await once(child, 'exit');
+    await until('the second to serve', () => second.notServing() === null);
+    const worker = await TestWorker.register(second, { queues: ['killed'] });
+    expect((await worker.takeOne()).taskId).toBe(taskId);
+  });
+
+  it('R-CH12: told not to wait, it refuses with a sentence', async () => {
+    await server().open({ settings: quickTurns });
+    const refused = server().open({ settings: quickTurns, waitForTurn: false });
+    await expect(refused).rejects.toThrow(NotOurTurnError);
+    await expect(refused).rejects.toThrow(/^Another process serves this database\./);
+  });
+
+  it('R-CH12: a standby that is closed leaves at once and frees nothing that is not its own', async () => {
+    const first = await server().open({ settings: quickTurns });
+    const second = await server().open({ settings: quickTurns });
+    await second.close();
+    await untilRenewed(2);
+    expect(first.notServing()).toBeNull();
+    await first.close();
+    await first.close();
+  });
+
+  it('R-CH12: a process that only submits: submits, reads, cancels, and its polls are refused', async () => {
+    const serving = await server().open({ settings: slowSweeps });
+    const submitting = await server().open({ role: 'submit', settings: slowSweeps });
+    const worker = await TestWorker.register(serving, { queues: ['from-afar'] });
+
+    // The sweeper's lap never comes: the feeder has to find them by itself, and in order.
+    const taskIds = await submitAll(
+      submitting,
+      drafts(2_000, { taskType: 'noop', queue: 'from-afar' }),
+    );
+    const tasks = await worker.take(2_000);
+    expect(disorder(tasks, 2_000)).toBe('none');
+    expect(tasks.map(({ taskId }) => taskId)).toEqual(taskIds);
+    const [running] = tasks;
+    if (running === undefined) throw new Error('tasks were taken');
+
+    expect(await submitting.getTask(running.taskId)).toMatchObject({ status: 'executing' });
+    expect(await submitting.cancelTask(running.taskId)).toMatchObject({ wasExecuting: true });
+    expect((await worker.beat(tasks)).lost).toEqual([running.taskId]);
+    expect(await worker.complete(running)).toMatchObject({ accepted: false });
+    await worker.completeAll(tasks.slice(1));
+    const second = await untilStatus(submitting, taskIds[1] ?? running.taskId, 'completed');
+    expect(second.status).toBe('completed');
+
+    const afar = await TestWorker.register(submitting);
+    expect(await refusal(afar.look())).toBe('standby');
+    expect(await refusal(afar.look(1, { waitMs: 1_000 }))).toBe('standby');
+  });
+
+  it('R-CH12: what another process cancelled and replayed while it ran here runs again here', async () => {
+    const serving = await server().open({ settings: quickTurns });
+    const submitting = await server().open({ role: 'submit', settings: quickTurns });
+    await serving.putQueue('back', { maxConcurrency: 1 });
+    const worker = await TestWorker.register(serving, { queues: ['back'] });
+    const { taskId } = await submitting.submit({ taskType: 'noop', queue: 'back' });
+    const first = await worker.takeOne();
+    await submitting.cancelTask(taskId);
+    expect(await worker.complete(first)).toMatchObject({ accepted: false });
+    await submitting.replayTask(taskId);
+    const second = await worker.takeOne();
+    expect(second).toMatchObject({ taskId, attempt: 2 });
+    await worker.complete(second);
+  });
+
+  it('R-CH6, R-CH12: a slot is freed when another process cancels what ran in it', async () => {
+    const serving = await server().open({ settings: quickTurns });
+    const submitting = await server().open({ role: 'submit', settings: quickTurns });
+    await serving.putQueue('slots', { maxConcurrency: 1 });
+    const worker = await TestWorker.register(serving, { queues: ['slots'] });
+    const first = await serving.submit({ taskType: 'noop', queue: 'slots' });
+    const second = await serving.submit({ taskType: 'noop', queue: 'slots' });
+    expect((await worker.takeOne()).taskId).toBe(first.taskId);
+    await submitting.cancelTask(first.taskId);
+    const next = await worker.takeOne();
+    expect(next.taskId).toBe(second.taskId);
+    await worker.complete(next);
+  });
+
+  it('R-CH12: whoever lost its turn hands out nothing, and what it accepts the new one feeds', async () => {
+    const first = await server().open({ settings: { ...slowSweeps, servingRenewMs: 1_000 } });
+    const second = await server().open({ settings: slowSweeps });
+    const before = await first.submit({ taskType: 'noop', queue: 'handed-over' });
+    await loseTurn();
+    await until('the second to serve', () => second.notServing() === null);
+    await until('the first to notice', () => first.notServing() !== null);
+
+    const worker = await TestWorker.register(first, { queues: ['handed-over'] });
+    expect(await refusal(worker.look())).toBe('standby');
+    const after = await first.submit({ taskType: 'noop', queue: 'handed-over' });
+    const able = await TestWorker.register(second, { queues: ['handed-over'] });
+    const tasks = await able.take(2);
+    expect(tasks.map(({ taskId }) => taskId)).toEqual([before.taskId, after.taskId]);
+    await able.completeAll(tasks);
+  });
+
+  it('a standby that is closed while it takes over stops for good', async () => {
+    const lines: string[] = [];
+    const log = pino({ level: 'warn' }, { write: (line) => lines.push(line) });
+    const first = await server().open({ settings: slowSweeps });
+    const second = await server().open({ settings: slowSweeps, log });
+    const holder = await server().connect();
+    // So that it holds its turn and has not begun.
+    await holder.query('begin; lock table sluice.queues in access exclusive mode');
+    await first.close();
+    await until('the second to hold the turn', async () => {
+      const rows = await server().sql('select from sluice.serving');
+      return rows.length === 1;
+    });
+    const closed = second.close();
+    await holder.query('commit');
+    await closed;
+    expect(await server().sql('select from sluice.serving')).toEqual([]);
+    // A loop that outlived its engine would fail on the closed database, again every second.
+    await new Promise((resolve) => setTimeout(resolve, 1_200));
+    expect(lines).toEqual([]);
+  });
+
+  /** As if the process that serves had been frozen for longer than its lease. */
+  async function loseTurn(): Promise<void> {
+    await server().sql(
+      "update sluice.serving set holder = gen_random_uuid(), renewed_at = now() - interval '1 h'",
+    );
+  }
+
+  async function untilRenewed(times: number): Promise<void> {
+    const renewedAt = async (): Promise<string> => {
+      const rows = await server().sql<{ at: string }>(
+        'select renewed_at::text as at from sluice.serving',
+      );
+      return rows[0]?.at ?? '';
+    };
+    for (let time = 0; time < times; time++) {
+      const last = await renewedAt();
+      await until('the turn to be renewed', async () => (await renewedAt()) !== last);
+    }
+  }
+});
+
+/** A process that serves the database and does nothing else; it is killed, never asked to stop. */
+async function serveInChild(url: string): Promise<ChildProcess> {
+  const child = spawn(
+    process.execPath,
+    ['--import', 'tsx', join(import.meta.dirname, 'serve-engine.ts'), url],
+    { stdio: ['ignore', 'ignore', 'inherit', 'ipc'] },
+  );
+  onTestFinished(() => {
+    child.kill('SIGKILL');
+  });
+  await once(child, 'message');
+  return child;
+}
