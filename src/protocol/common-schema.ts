@@ -39,7 +39,7 @@ export const labelSchema = (description: string) =>
 export const uuidSchema = (description: string) =>
   Type.String({ pattern: uuidPattern, description, examples: [exampleTaskId] });
 
-export const tokenSchema = (description: string) =>
+const tokenSchema = (description: string) =>
   Type.String({ minLength: 1, maxLength: bounds.textLength, pattern: tokenPattern, description });
 
 export const exampleTaskId = '0197f0c4-8a3b-7c21-9d55-3f0f5a1c2b3d';

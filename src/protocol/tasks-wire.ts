@@ -224,7 +224,7 @@ export function attemptErrorToWire(error: AttemptError): AttemptErrorWire {
   });
 }
 
-export function attemptErrorFromWire(wire: AttemptErrorWire): AttemptError {
+function attemptErrorFromWire(wire: AttemptErrorWire): AttemptError {
   return defined({
     code: wire.code,
     message: wire.message,

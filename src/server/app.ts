@@ -48,6 +48,11 @@ export function buildApp(options: AppOptions): App {
     else done();
   });
 
+  // A connection that is kept alive would keep the server open until it times out.
+  app.addHook('onSend', (_request, reply, _payload, done) => {
+    if (open.stopped) reply.header('connection', 'close');
+    done();
+  });
   registerOpenApi(app);
   // After the plugin above has loaded: it hears of each route as it is added.
   app.register((scope: App, _options, done) => {

@@ -54,7 +54,8 @@ export class LiveEvents {
   }
 
   stop(): void {
-    for (const { response } of this.#listeners) response.end();
+    // Their connections were promised to be kept alive: the server would wait for them.
+    for (const { response } of this.#listeners) response.end(() => response.socket?.destroySoon());
   }
 
   #remove(listener: Listener): void {

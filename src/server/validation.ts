@@ -46,8 +46,9 @@ export const validatorCompiler: FastifySchemaCompiler<TSchema> = ({ schema, http
 export function bodyValidator(
   check: Check,
 ): (value: unknown) => { value: unknown } | { error: Error } {
+  const whenAbsent = check({}) === null ? {} : null;
   return (value) => {
-    const body = value ?? (value === undefined && check({}) === null ? {} : value);
+    const body = value ?? whenAbsent;
     return answer(check(body), body);
   };
 }

@@ -53,7 +53,6 @@ export function queueRoutes(app: App, { api }: AppParts): void {
         body: queueChangeSchema,
         response: { 200: queueSchema },
       },
-      config: { refusals: ['limit_not_found'] },
     },
     async ({ params, body }) =>
       queueToWire(await api.putQueue(params.name, queueChangeFromWire(body))),

@@ -1,0 +1,220 @@
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { HttpApi } from '../../src/client/http-api.js';
+import { SluiceError } from '../../src/domain/errors.js';
+import type { Lease, TaskId, WorkerId } from '../../src/domain/ids.js';
+import type { SluiceApi } from '../../src/protocol/api.js';
+import { staleLease, unknownId, useHttp } from './support.js';
+
+const http = useHttp();
+const unknownTask = unknownId as TaskId;
+const unknownWorker = unknownId as WorkerId;
+const stale = { taskId: unknownTask, lease: staleLease as Lease };
+
+let remote: SluiceApi;
+beforeAll(async () => {
+  const base = await http().app.listen({ host: '127.0.0.1', port: 0 });
+  remote = new HttpApi(base);
+});
+
+describe('the same calls as in-process', () => {
+  it('submits, gets, lists, explains, changes, cancels and replays', async () => {
+    const draft = {
+      taskType: 'chat',
+      queue: 'remote/one',
+      runAt: new Date('2100-01-01T00:00:00Z'),
+    };
+    const receipt = await remote.submit({ ...draft, idempotencyKey: 'remote' });
+    const again = await remote.submit({ ...draft, idempotencyKey: 'remote' });
+    expect([receipt.created, again.created, again.taskId]).toEqual([true, false, receipt.taskId]);
+    const { taskId } = receipt;
+    const drifting = { currentStateDurationSeconds: expect.any(Number) as number };
+    const here = await http().engine.getTask(taskId, { history: true });
+    const there = await remote.getTask(taskId, { history: true });
+    expect(there).toEqual({ ...here, ...drifting });
+    const { items } = await remote.listTasks({ queue: 'remote/one' }, { limit: 1 });
+    expect(items.map((task) => task.taskId)).toEqual([taskId]);
+    expect(await remote.explainTask(taskId)).toEqual(await http().engine.explainTask(taskId));
+    expect(await remote.changeTask(taskId, { priority: 'high' })).toMatchObject({
+      priority: 'high',
+    });
+    const cancelled = { taskId, wasExecuting: false, workerNotified: false };
+    expect(await remote.cancelTask(taskId)).toEqual(cancelled);
+    expect(await remote.waitForTask(taskId, 60_000)).toMatchObject({ status: 'cancelled' });
+    expect(await remote.replayTask(taskId)).toMatchObject({ taskId });
+    expect(await remote.cancelTasks({ queue: 'remote/one' })).toEqual({ cancelled: 1 });
+  });
+
+  it('submits more at once than one request may carry, in order', async () => {
+    const drafts = Array.from({ length: 5_003 }, (_, index) => ({
+      taskType: index === 5_001 ? 'not a type' : 'chat',
+      queue: 'remote-many',
+      parameters: { index },
+      delaySeconds: 3600,
+    }));
+    const outcomes = await remote.submitMany(drafts);
+    expect(outcomes).toHaveLength(5_003);
+    expect(outcomes.filter(({ kind }) => kind === 'refused')).toHaveLength(1);
+    expect(outcomes[5_001]).toMatchObject({
+      kind: 'refused',
+      code: 'invalid_request',
+      errors: [{ path: '/tasks/1/task_type' }],
+    });
+    const last = outcomes[5_002];
+    if (last?.kind !== 'accepted') throw new Error('the last one was not accepted');
+    const task = await remote.getTask(last.receipt.taskId);
+    expect(task.parameters).toEqual({ index: 5_002 });
+    await remote.cancelTasks({ queue: 'remote-many' });
+  });
+
+  it('works as a worker', async () => {
+    const { workerId } = await remote.register({ capacity: 10, name: 'far' });
+    const offer = { availableCapacity: 1, waitMs: 60_000, queues: ['remote-work'] };
+    const polled = remote.poll(workerId, { ...offer, prefetch: true });
+    const { taskId } = await remote.submit({ taskType: 'chat', queue: 'remote-work' });
+    const [claimed] = (await polled).tasks;
+    expect(claimed).toMatchObject({ taskId, attempt: 1, deadline: expect.any(Date) as Date });
+    if (claimed === undefined) throw new Error('nothing was claimed');
+    const held = { taskId, lease: claimed.lease };
+    await remote.start(workerId, held);
+    await remote.progress(workerId, held, { percent: 10 });
+    await remote.progress(workerId, held, { percent: 50, message: 'half' });
+    const beat = await remote.heartbeat(workerId, {
+      currentLoad: 1,
+      status: 'active',
+      currentTasks: [taskId],
+    });
+    expect(beat).toEqual({ shouldDrain: false, cancelled: [], lost: [] });
+    const report = { ...held, status: 'completed', result: { ok: 1 } } as const;
+    const accepted = { taskId, accepted: true, status: 'completed' };
+    expect(await remote.report(workerId, [report])).toEqual([accepted]);
+    expect(await remote.report(workerId, [])).toEqual([]);
+    expect(await remote.release(workerId, [held])).toEqual({ released: [], lost: [taskId] });
+    expect(await remote.waitForTask(taskId, 0)).toMatchObject({ result: { ok: 1 } });
+    expect(await remote.getWorker(workerId)).toMatchObject({ name: 'far', capacity: 10 });
+    expect(await remote.drainWorker(workerId)).toMatchObject({ workerId });
+    const { items } = await remote.listWorkers({ limit: 1000 });
+    expect(items.map((worker) => worker.workerId)).toContain(workerId);
+    await remote.deregister(workerId);
+  });
+
+  it('configures queues and limits', async () => {
+    const limit = { unit: 'tokens', rate: 5, perSeconds: 60, burst: null };
+    expect(await remote.putLimit('far/limit', limit)).toEqual({ name: 'far/limit', ...limit });
+    expect(await remote.getLimit('far/limit')).toEqual({ name: 'far/limit', ...limit });
+    expect(await remote.listLimits()).toContainEqual({ name: 'far/limit', ...limit });
+    const put = await remote.putQueue('far/queue', {
+      limits: [{ use: 'far/limit' }],
+      ageing: null,
+    });
+    expect(put.settings).toEqual((await http().engine.getQueue('far/queue')).settings);
+    const until = new Date('2100-01-01T00:00:00Z');
+    expect(await remote.pauseQueue('far/queue', until)).toMatchObject({
+      settings: { paused: true },
+    });
+    expect(await remote.resumeQueue('far/queue')).toMatchObject({ settings: { paused: false } });
+    expect((await remote.listQueues({ limit: 1000 })).items.map(({ name }) => name)).toContain(
+      'far/queue',
+    );
+    await remote.putQueue('far/queue', {});
+    await remote.deleteLimit('far/limit');
+    expect(await remote.getStatistics()).toMatchObject({ workers: {} });
+    expect(await remote.listDeadLetters({ queue: 'far/queue' })).toMatchObject({ totalCount: 0 });
+    expect(await remote.replayDeadLetters({ queue: 'far/queue' })).toEqual({ replayed: 0 });
+    expect(await remote.analyseDeadLetters()).toEqual([]);
+  });
+
+  it.each<[string, (api: SluiceApi) => Promise<unknown>]>([
+    ['task_not_found', (api) => api.getTask(unknownTask)],
+    ['task_not_found', (api) => api.waitForTask(unknownTask, 1000)],
+    ['queue_not_found', (api) => api.getQueue('nobody-made-this')],
+    ['limit_not_found', (api) => api.deleteLimit('nobody-made-this')],
+    ['worker_not_found', (api) => api.getWorker(unknownWorker)],
+    ['worker_unknown', (api) => api.poll(unknownWorker, { availableCapacity: 1 })],
+    ['lease_lost', (api) => api.start(unknownWorker, stale)],
+  ])('refuses with %s', async (code, call) => {
+    await expect(call(remote)).rejects.toMatchObject({ name: 'SluiceError', code });
+    await expect(call(http().engine)).rejects.toMatchObject({ name: 'SluiceError', code });
+  });
+
+  it('stops waiting when told to', async () => {
+    const { taskId } = await remote.submit({ taskType: 'chat', queue: 'remote-abort' });
+    const stop = new AbortController();
+    const arrived = new Promise((resolve) => http().app.server.once('request', resolve));
+    const waiting = remote.waitForTask(taskId, 60_000, stop.signal);
+    await arrived;
+    stop.abort();
+    await expect(waiting).rejects.toThrow(/abort/);
+  });
+});
+
+describe('when the other side is not what it should be', () => {
+  const servers: Server[] = [];
+  afterEach(() => {
+    for (const server of servers.splice(0)) server.close().closeAllConnections();
+  });
+
+  async function standIn(answer: Parameters<typeof createServer>[1]): Promise<string> {
+    const server = createServer(answer);
+    servers.push(server);
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    return `http://127.0.0.1:${(server.address() as AddressInfo).port}/base/`;
+  }
+
+  it('sends its key, below the path that it was given', async () => {
+    const seen: unknown[] = [];
+    const url = await standIn((request, response) => {
+      seen.push(request.url, request.headers.authorization);
+      response.setHeader('content-type', 'application/json').end('{"items":[],"next_cursor":null}');
+    });
+    await new HttpApi(url, { apiKey: 'secret' }).listTasks({ tag: 'a b' });
+    expect(seen).toEqual(['/base/api/v1/tasks?tag=a+b', 'Bearer secret']);
+  });
+
+  it('tries a read again when the connection breaks, and a write never', async () => {
+    let requests = 0;
+    const url = await standIn((request, response) => {
+      requests += 1;
+      if (request.method === 'GET' && requests === 3)
+        response.end('{"items":[],"next_cursor":null}');
+      else request.destroy();
+    });
+    const api = new HttpApi(url);
+    expect(await api.listTasks({})).toEqual({ items: [], nextCursor: null });
+    expect(requests).toBe(3);
+    const refused = await api.submit({ taskType: 'chat' }).catch((error: unknown) => error);
+    expect(refused).toBeInstanceOf(SluiceError);
+    expect(refused).toMatchObject({ code: 'unavailable', cause: expect.any(Error) as Error });
+    expect(requests).toBe(4);
+  });
+
+  it('gives up on an answer that does not come', async () => {
+    const url = await standIn(() => undefined);
+    const api = new HttpApi(url, { timeoutMs: 20 });
+    await expect(api.submit({ taskType: 'chat' })).rejects.toMatchObject({ code: 'unavailable' });
+  });
+
+  it.each([
+    [502, 'unavailable'],
+    [500, 'internal'],
+    [404, 'route_not_found'],
+    [200, 'internal'],
+  ])('reads a %i of something in between as %s', async (status, code) => {
+    const url = await standIn((_request, response) => {
+      response.writeHead(status, { 'content-type': 'text/html' }).end('<h1>Proxy</h1>');
+    });
+    await expect(new HttpApi(url).getStatistics()).rejects.toMatchObject({ code });
+  });
+
+  it('keeps the time that a refusal names', async () => {
+    const url = await standIn((_request, response) => {
+      response.writeHead(429, { 'content-type': 'application/problem+json' });
+      response.end('{"code":"refused","status":429,"detail":"later","retry_after_seconds":7}');
+    });
+    await expect(new HttpApi(url).submit({ taskType: 'chat' })).rejects.toMatchObject({
+      code: 'refused',
+      retryAfterSeconds: 7,
+    });
+  });
+});
