@@ -45,7 +45,7 @@ describeOnEveryDatabase('submitTasks', (db) => {
         waitsFor: null,
         seq: expect.any(Number) as number,
         createdAt: now,
-        eligibleAt: now,
+        eligibleAtMs: now.getTime(),
       },
     ]);
     expect(await rowOf(db(), task.taskId)).toMatchObject({
@@ -108,10 +108,10 @@ describeOnEveryDatabase('submitTasks', (db) => {
       now,
     );
     const waiting = { status: 'pending', waitsFor: 'time' };
-    expect(runAt).toMatchObject({ ...waiting, eligibleAt: later(5_000) });
-    expect(delay).toMatchObject({ ...waiting, eligibleAt: later(1_500) });
-    expect(past).toMatchObject({ status: 'queued', waitsFor: null, eligibleAt: now });
-    expect(none).toMatchObject({ status: 'queued', waitsFor: null, eligibleAt: now });
+    expect(runAt).toMatchObject({ ...waiting, eligibleAtMs: later(5_000).getTime() });
+    expect(delay).toMatchObject({ ...waiting, eligibleAtMs: later(1_500).getTime() });
+    expect(past).toMatchObject({ status: 'queued', waitsFor: null, eligibleAtMs: now.getTime() });
+    expect(none).toMatchObject({ status: 'queued', waitsFor: null, eligibleAtMs: now.getTime() });
     const row = runAt && (await rowOf(db(), runAt.taskId));
     expect(row).toMatchObject({ run_at: later(5_000), expires_at: later(15_000) });
   });
