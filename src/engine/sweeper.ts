@@ -1,6 +1,7 @@
 import { attemptErrorCodes, type AttemptError } from '../domain/attempt-error.js';
 import type { WorkerId } from '../domain/ids.js';
 import { maxDeferrals, maxReturns } from '../domain/retry-policy.js';
+import { LockedError } from '../store/database.js';
 import { expireTasks } from '../store/expire-tasks.js';
 import type { AttemptRow } from '../store/find-attempts.js';
 import { freeHeldWorkflows } from '../store/hold-workflows.js';
@@ -77,15 +78,25 @@ export class Sweeper {
 
   async tick(): Promise<number> {
     this.#noticeOwnAbsence();
-    await this.#buryWorkers();
-    await this.#recoverOrphans();
-    await this.#endOverdue();
-    await this.#expire();
+    await this.#unlessLocked(() => this.#buryWorkers());
+    await this.#unlessLocked(() => this.#recoverOrphans());
+    await this.#unlessLocked(() => this.#endOverdue());
+    await this.#unlessLocked(() => this.#expire());
     await this.#parts.slots.freeEnded(maxSlotsAtOnce);
     await this.#offerLost();
-    await this.#freeWorkflows();
+    await this.#unlessLocked(() => this.#freeWorkflows());
     if (performance.now() >= this.#nextUpkeepMs) await this.upkeep();
     return this.#context.settings.sweepIntervalMs;
+  }
+
+  /** A row that somebody holds delays its own repair until the next tick, and no other. */
+  async #unlessLocked(repair: () => Promise<void>): Promise<void> {
+    try {
+      await repair();
+    } catch (error) {
+      if (!(error instanceof LockedError)) throw error;
+      this.#context.log.debug({ err: error }, 'a row is locked; the next sweep tries again');
+    }
   }
 
   /** Rare and slow to matter: partitions of the days to come, expired keys, dead workers. */

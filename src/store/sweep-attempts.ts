@@ -13,7 +13,8 @@ import { costOf } from './task-row.js';
 /**
  * What went wrong with attempts and workers while nobody looked. These only find: what becomes of
  * an attempt is decided above, and written fenced by its lease. All of them go by tasks_held, so
- * that they cost by what runs, whatever waits.
+ * that they cost by what runs, whatever waits. What somebody holds locked is left for the next
+ * sweep: it would hold up the write of all that was found with it.
  */
 
 export interface BuriedWorker {
@@ -62,6 +63,7 @@ export async function findOrphans(db: Queryable, limit: number): Promise<Attempt
      from holder cross join lateral (
        select * from sluice.tasks t
        where t.worker_id = holder.worker_id order by t.lapses_at limit $1
+       for no key update skip locked
      ) task
      where not exists (
        select from sluice.workers w where w.id = holder.worker_id and w.status <> 'dead'
@@ -94,6 +96,7 @@ export async function findOverdue(
            or t.lapses_at < coalesce($3::timestamptz, now()) - $2::float8 * interval '1 ms'
          )
        order by t.lapses_at limit $1
+       for no key update skip locked
      ) task
      limit $1`,
     [limit, graceMs, now],

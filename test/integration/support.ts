@@ -159,10 +159,11 @@ export class TestWorker {
   /** Exactly this many, as soon as they come. */
   async take(count: number, request: Partial<PollRequest> = {}): Promise<ClaimedTask[]> {
     const taken: ClaimedTask[] = [];
-    await until(`${count} tasks to be taken`, async () => {
+    const deadlineMs = performance.now() + 30_000;
+    while (taken.length < count) {
       taken.push(...(await this.look(count - taken.length, { waitMs: 5_000, ...request })));
-      return taken.length >= count;
-    });
+      if (performance.now() > deadlineMs) throw new Error(`only ${taken.length} of ${count} came`);
+    }
     return taken;
   }
 

@@ -13,9 +13,9 @@ import {
   untilStatus,
 } from './support.js';
 
-const leaseMs = 300;
+const leaseMs = 60_000;
 
-// The silence of a worker goes by the clock of the test, the hearing of the server by its own.
+// A long lease: a server that finds itself frozen for half of it blames nobody for a while.
 describeOnEveryEngine(
   'workers and their leases',
   (under) => {
@@ -241,7 +241,7 @@ describeOnPostgres('workers across a restart of the server', (server) => {
   it('R-RE1: a lease lapses only after one full lease of hearing, and then at no cost', async () => {
     const settings = { leaseMs: 1_500, servingLeaseMs: 1_500, servingRenewMs: 300 };
     const first = await server().open({ settings });
-    const worker = await TestWorker.register(first, { capacity: 2_000 });
+    const worker = await TestWorker.register(first, { queues: ['orphans'] });
     // More than one sweep takes at once.
     const taskIds = await submitAll(
       first,
@@ -261,15 +261,14 @@ describeOnPostgres('workers across a restart of the server', (server) => {
     // It began to hear before `open` answered.
     expect(lapses.filter(({ afterMs }) => afterMs < 1_000)).toEqual([]);
     expect(lapses.filter(({ event }) => event.to !== 'pending')).toEqual([]);
-    const other = await TestWorker.register(second, { capacity: 2_000 });
-    const tasks = await other.take(1_500);
-    expect(tasks.filter(({ retryCount }) => retryCount !== 0)).toEqual([]);
-    await other.completeAll(tasks);
+    const costly = await server().sql('select from sluice.tasks where retry_count > 0');
+    expect(costly).toEqual([]);
+    expect(await second.cancelTasks({ queue: 'orphans' })).toEqual({ cancelled: 1_500 });
   });
 
   it('R-WO9: a worker that goes on through a restart keeps its leases under its id', async () => {
     const first = await server().open({ settings: { leaseMs: 1_000 } });
-    const worker = await TestWorker.register(first);
+    const worker = await TestWorker.register(first, { queues: ['kept'] });
     await submitAll(first, drafts(10, { taskType: 'noop', queue: 'kept' }));
     const held = await worker.take(10);
     await first.close();
@@ -285,7 +284,7 @@ describeOnPostgres('workers across a restart of the server', (server) => {
   it('R-WO9: a worker declared dead registers again, and leases it still holds stay good', async () => {
     const settings = { leaseMs: 500, sweepIntervalMs: 3_600_000 };
     const engine = await server().open({ settings });
-    const worker = await TestWorker.register(engine);
+    const worker = await TestWorker.register(engine, { queues: ['adopted'] });
     await submitAll(engine, drafts(3, { taskType: 'noop', queue: 'adopted' }));
     const held = await worker.take(3);
     await server().sql("update sluice.workers set status = 'dead'");
@@ -310,7 +309,8 @@ describeOnPostgres('workers across a restart of the server', (server) => {
 
   it('R-ST3: nobody adopts the tasks of a living worker', async () => {
     const engine = await server().open();
-    const [worker, thief] = [await TestWorker.register(engine), await TestWorker.register(engine)];
+    const worker = await TestWorker.register(engine, { queues: ['mine'] });
+    const thief = await TestWorker.register(engine);
     await engine.submit({ taskType: 'noop', queue: 'mine' });
     const task = await worker.takeOne();
     expect(await thief.beat([task])).toMatchObject({ lost: [task.taskId] });
@@ -319,13 +319,12 @@ describeOnPostgres('workers across a restart of the server', (server) => {
   });
 
   it('R-RE6: a row that somebody holds locked does not keep the sweeper from the others', async () => {
-    const engine = await server().open({ settings: { unstartedMs: 50 } });
-    const worker = await TestWorker.register(engine);
+    const engine = await server().open({ settings: { unstartedMs: 300 } });
+    const worker = await TestWorker.register(engine, { queues: ['locked'] });
     const taskIds = await submitAll(engine, drafts(20, { taskType: 'noop', queue: 'locked' }));
     const [lockedId, ...others] = taskIds;
     const holder = await server().connect();
-    const taken = worker.take(20, { prefetch: true });
-    await taken;
+    await worker.take(20, { prefetch: true });
     await holder.query('begin');
     await holder.query('select from sluice.tasks where id = $1 for update', [lockedId]);
     await Promise.all(others.map((taskId) => untilStatus(engine, taskId, 'pending', 'queued')));
@@ -337,7 +336,7 @@ describeOnPostgres('workers across a restart of the server', (server) => {
 
   it('R-WO8: a worker that could not give back one task has lost none to the sweeper', async () => {
     const engine = await server().open();
-    const worker = await TestWorker.register(engine);
+    const worker = await TestWorker.register(engine, { queues: ['stubborn'] });
     const [lockedId] = await submitAll(
       engine,
       drafts(5, { taskType: 'noop', queue: 'stubborn', maxRetries: 0 }),
