@@ -32,6 +32,22 @@ describe('compileCheck', () => {
     ]);
   });
 
+  it('tells of the alternative that was meant, for each of many, and however many are wrong', () => {
+    const mixed = [
+      { unit: 'a', rate: 0.5, per_seconds: 1 },
+      { use: 'a', k: 1 },
+      { rate: 1, unit: 'b' },
+    ];
+    expect(checkQueue({ limits: mixed })?.map(({ path }) => path)).toEqual([
+      '/limits/0/rate',
+      '/limits/1/k',
+      '/limits/2/per_seconds',
+    ]);
+    const errors = checkReports({ results: Array(1_000).fill({ colour: 'red' }) }) ?? [];
+    expect(errors).toHaveLength(20);
+    expect(errors.every(({ path }) => path.startsWith('/results/'))).toBe(true);
+  });
+
   it('puts the path of the part in front', () => {
     expect(compileCheck(tasks.taskDraftSchema)({}, '/tasks/3')).toEqual([
       { path: '/tasks/3/task_type', message: 'is needed' },

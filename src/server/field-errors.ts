@@ -1,0 +1,91 @@
+import type { TLocalizedValidationError as ValidationError } from 'typebox/error';
+import type { FieldError } from '../domain/errors.js';
+import { patternMeanings } from '../protocol/common-schema.js';
+
+/** Nobody reads more of them at once. */
+const maxTold = 20;
+
+const typeNames: Readonly<Record<string, string>> = {
+  integer: 'a whole number',
+  number: 'a number',
+  string: 'a string',
+  boolean: 'true or false',
+  object: 'an object',
+  array: 'an array',
+  null: 'null',
+};
+
+/** One error for each field, in the words of whoever must correct it. */
+export function toFieldErrors(errors: readonly ValidationError[], path: string): FieldError[] {
+  const messages = new Map<string, string>();
+  for (const error of likeliest(errors)) {
+    for (const [at, message] of describe(error)) {
+      if (!messages.has(at)) messages.set(at, message);
+    }
+  }
+  const told = [...messages].slice(0, maxTold);
+  return told.map(([at, message]) => ({ path: `${path}${at}`, message }));
+}
+
+function describe(error: ValidationError): [path: string, message: string][] {
+  const { instancePath } = error;
+  switch (error.keyword) {
+    case 'boolean':
+      return [[instancePath, 'is not a known field']];
+    case 'type': {
+      const types = [error.params.type].flat().map((type) => typeNames[type] ?? type);
+      return [[instancePath, `must be ${types.join(' or ')}`]];
+    }
+    case 'required':
+      return error.params.requiredProperties.map((name) => [
+        `${instancePath}/${name}`,
+        'is needed',
+      ]);
+    case 'enum':
+      return [[instancePath, `must be one of ${error.params.allowedValues.join(', ')}`]];
+    case 'pattern':
+      return [[instancePath, patternMeanings.get(String(error.params.pattern)) ?? error.message]];
+    case 'format':
+      return [[instancePath, 'must be a time as RFC 3339 writes it, from 1970 on']];
+    case 'minProperties':
+      return [[instancePath, `must name at least ${error.params.limit} field`]];
+    // The fields themselves are told as `boolean`, the alternatives one by one.
+    case 'additionalProperties':
+    case 'anyOf':
+      return [];
+    default:
+      return [[instancePath, error.message]];
+  }
+}
+
+/**
+ * Of the alternatives of a union, the one that was probably meant: the one whose own shape fits
+ * best. Without this a misspelt field would be told as a missing one of every alternative.
+ */
+function likeliest(errors: readonly ValidationError[]): readonly ValidationError[] {
+  return unionsIn(errors).reduce((kept, { schemaPath, instancePath }) => {
+    const prefix = `${schemaPath}/anyOf/`;
+    const inside = kept.filter(
+      (error) => error.schemaPath.startsWith(prefix) && isWithin(error, instancePath),
+    );
+    const branchOf = (error: ValidationError): string =>
+      error.schemaPath.slice(prefix.length).split('/', 1)[0] ?? '';
+    const misfit = (branch: string): number =>
+      inside.filter((error) => error.schemaPath === `${prefix}${branch}`).length;
+    const [best] = [...new Set(inside.map(branchOf))].sort((a, b) => misfit(a) - misfit(b));
+    return kept.filter((error) => !inside.includes(error) || branchOf(error) === best);
+  }, errors);
+}
+
+/** A union says so after its alternatives: with very many errors that of the whole body is cut off. */
+function unionsIn(
+  errors: readonly ValidationError[],
+): Pick<ValidationError, 'schemaPath' | 'instancePath'>[] {
+  const unions = errors.filter(({ keyword }) => keyword === 'anyOf');
+  const whole = errors.some(({ schemaPath }) => schemaPath.startsWith('#/anyOf/'));
+  return whole ? [...unions, { schemaPath: '#', instancePath: '' }] : unions;
+}
+
+function isWithin({ instancePath }: ValidationError, path: string): boolean {
+  return instancePath === path || instancePath.startsWith(`${path}/`);
+}
