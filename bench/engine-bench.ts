@@ -18,13 +18,8 @@ const { values } = parseArgs({
 const tasks = Number(values.tasks);
 const rounds = Number(values.rounds);
 
-interface Rates {
-  readonly bulkSubmit: number;
-  readonly singleSubmit: number;
-  readonly claim: number;
-  readonly complete: number;
-  readonly process: number;
-}
+const measures = ['bulkSubmit', 'singleSubmit', 'claim', 'complete', 'process'] as const;
+type Rates = Readonly<Record<(typeof measures)[number], number>>;
 
 async function main(): Promise<void> {
   const postgres = await startPostgres({ durable: true });
@@ -112,15 +107,14 @@ async function rate(count: number, work: () => Promise<void>): Promise<number> {
 }
 
 function describe(rates: Rates): string {
-  return Object.entries(rates)
-    .map(([name, value]) => `${name} ${Math.round(value).toLocaleString('en')}/s`)
+  return measures
+    .map((name) => `${name} ${Math.round(rates[name]).toLocaleString('en')}/s`)
     .join(', ');
 }
 
 function print(measured: readonly Rates[]): void {
-  const names = ['bulkSubmit', 'singleSubmit', 'claim', 'complete', 'process'] as const;
   const summary = Object.fromEntries(
-    names.map((name) => {
+    measures.map((name) => {
       const sorted = measured.map((rates) => rates[name]).sort((a, b) => a - b);
       const median = sorted[sorted.length >> 1] ?? 0;
       return [name, { median, least: sorted[0] ?? 0, most: sorted.at(-1) ?? 0 }];

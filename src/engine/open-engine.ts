@@ -39,15 +39,15 @@ export async function openEngine(options: OpenEngineOptions): Promise<Engine> {
   try {
     await migrate(db);
     const context = createContext(options, db, log);
-    let standby: string | null = null;
+    const standby: string[] = [];
     const engine = new Engine(context, options.role ?? 'serve', (message) => {
-      standby = message;
+      standby.push(message);
       options.onStandby?.(message);
     });
     await engine.begin();
-    if (standby !== null && options.waitForTurn === false) {
+    if (standby.length > 0 && options.waitForTurn === false) {
       await engine.close();
-      throw new NotOurTurnError(standby);
+      throw new NotOurTurnError(standby.join(' '));
     }
     return engine;
   } catch (error) {

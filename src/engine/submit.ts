@@ -2,9 +2,10 @@ import { createHash } from 'node:crypto';
 import { SluiceError } from '../domain/errors.js';
 import { TaskIdSource } from '../domain/ids.js';
 import type { JsonValue } from '../domain/json.js';
-import { capabilitySet, type Lane } from '../domain/lane.js';
+import { capabilitySet } from '../domain/lane.js';
 import { defaultMaxRetries, defaultTimeoutSeconds } from '../domain/retry-policy.js';
 import type { Receipt, SubmitOutcome, TaskDraft } from '../protocol/api.js';
+import type { Offer, Window } from '../ready/ready-queue.js';
 import { Batcher } from '../runtime/batcher.js';
 import { submitTasks, type NewTask, type Submitted } from '../store/submit-tasks.js';
 import { asRefusal, instant, judgeDatabaseFailure, tell, type EngineContext } from './context.js';
@@ -18,7 +19,10 @@ const maxBytesAtOnce = 8 * 1024 * 1024;
 /** A position beyond this is a lower bound. */
 const countedPositions = 1_000;
 
-type Prepared = Omit<NewTask, 'hasRoom'>;
+interface Prepared extends NewTask {
+  readonly window: Window;
+  hasRoom: boolean;
+}
 
 export interface SubmitParts {
   readonly feeder: Feeder;
@@ -79,14 +83,14 @@ export class Submit {
   #prepare(draft: TaskDraft): Prepared {
     const priority = draft.priority ?? 'medium';
     const queue = draft.queue ?? 'default';
-    const parametersJson = JSON.stringify(draft.parameters ?? {});
+    const capabilities = capabilitySet(draft.requiredCapabilities ?? []);
     return {
       taskId: this.#ids.next(this.#context.db.nowMs()),
       queue,
       taskType: draft.taskType,
-      capabilities: capabilitySet(draft.requiredCapabilities ?? []),
+      capabilities,
       priority,
-      parametersJson,
+      parametersJson: JSON.stringify(draft.parameters ?? {}),
       timeoutSeconds: draft.timeoutSeconds ?? defaultTimeoutSeconds[priority],
       maxRetries: draft.maxRetries ?? defaultMaxRetries[priority],
       runAt: draft.runAt ?? null,
@@ -102,17 +106,21 @@ export class Submit {
       userId: draft.userId ?? null,
       tags: draft.tags ?? [],
       traceId: draft.traceId ?? null,
+      hasRoom: false,
+      window: { lane: { queue, taskType: draft.taskType, capabilities }, priority },
     };
   }
 
   async #write(tasks: readonly Prepared[]): Promise<Submitted[]> {
-    const reserved = await this.#parts.places.reserve(this.#wantedPlaces(tasks));
+    const byWindow = groupByWindow(tasks);
+    const reserved = await this.#parts.places.reserve(this.#wantedPlaces(byWindow));
     try {
-      const left = new WindowMap<number>();
-      for (const [window, count] of reserved.entries()) left.set(window, count);
-      const placed = tasks.map((task) => ({ ...task, hasRoom: takePlace(left, task) }));
-      const submitted = await submitTasks(this.#context.db, placed, instant(this.#context));
-      await this.#offer(tasks, submitted);
+      for (const [window, members] of byWindow.entries()) {
+        const places = reserved.get(window) ?? 0;
+        members.forEach((task, index) => (task.hasRoom = index < places));
+      }
+      const submitted = await submitTasks(this.#context.db, tasks, instant(this.#context));
+      await this.#tell(tasks, submitted);
       return submitted;
     } finally {
       this.#parts.places.giveBack(reserved);
@@ -123,91 +131,90 @@ export class Submit {
    * Work goes straight to the ready queue unless older work of its window waits in Postgres, or
    * another process serves: its feeder finds what is pending sooner than its sweeper what is queued.
    */
-  #wantedPlaces(tasks: readonly Prepared[]): WindowMap<number> {
+  #wantedPlaces(byWindow: WindowMap<Prepared[]>): WindowMap<number> {
     const wanted = new WindowMap<number>();
     if (!this.#parts.isServing()) return wanted;
-    for (const task of tasks) {
-      const window = windowOf(task);
-      if (!this.#parts.feeder.hasBacklog(window)) wanted.set(window, (wanted.get(window) ?? 0) + 1);
+    for (const [window, { length }] of byWindow.entries()) {
+      if (!this.#parts.feeder.hasBacklog(window)) wanted.set(window, length);
     }
     return wanted;
   }
 
-  async #offer(tasks: readonly Prepared[], submitted: readonly Submitted[]): Promise<void> {
-    const created = tasks.flatMap((task, index) => {
+  /** After the commit: the ready queue, the feeder, and whoever listens. */
+  async #tell(tasks: readonly Prepared[], submitted: readonly Submitted[]): Promise<void> {
+    const offers: Offer[] = [];
+    const backlog = new WindowMap<true>();
+    const queues = new Set<string>();
+    tasks.forEach((task, index) => {
       const outcome = submitted[index];
-      return outcome?.kind === 'created' ? [{ task, outcome }] : [];
+      if (outcome?.kind !== 'created') return;
+      if (outcome.status === 'queued') offers.push(toOffer(task, outcome));
+      if (outcome.waitsFor === 'room') backlog.set(task.window, true);
+      if (outcome.waitsFor === 'time') {
+        this.#parts.feeder.noteDue(outcome.eligibleAtMs - outcome.createdAt.getTime());
+      }
+      queues.add(task.queue);
     });
-    const offers = created
-      .filter(({ outcome }) => outcome.status === 'queued')
-      .map(({ task, outcome }) => ({
-        ...windowOf(task),
-        taskId: outcome.taskId,
-        ageMs: 0,
-        eligibleAtMs: outcome.eligibleAtMs,
-        seq: outcome.seq,
-        cost: task.costJson === null ? {} : (JSON.parse(task.costJson) as Record<string, number>),
-      }));
     if (offers.length > 0) await this.#context.ready.offer(offers);
-    for (const { task, outcome } of created) this.#note(task, outcome);
-    await this.#parts.queues.ensure(created.map(({ task }) => task.queue));
+    for (const window of backlog.windows()) this.#parts.feeder.noteBacklog(window);
+    for (const [index, task] of tasks.entries()) this.#emit(task, submitted[index]);
+    await this.#parts.queues.ensure(queues);
   }
 
-  #note(task: Prepared, outcome: Submitted & { kind: 'created' }): void {
-    if (outcome.waitsFor === 'room') this.#parts.feeder.noteBacklog(windowOf(task));
-    if (outcome.waitsFor === 'time') {
-      this.#parts.feeder.noteDue(outcome.eligibleAtMs - outcome.createdAt.getTime());
-    }
-    const { queue, taskType, priority } = task;
-    const move = { from: 'new', to: outcome.status, attempt: 0 } as const;
-    tell(this.#context, { taskId: outcome.taskId, queue, taskType, priority, ...move });
+  #emit({ queue, taskType, priority }: Prepared, outcome: Submitted | undefined): void {
+    if (outcome?.kind !== 'created') return;
+    const { taskId, status: to } = outcome;
+    tell(this.#context, { taskId, queue, taskType, priority, from: 'new', to, attempt: 0 });
   }
 }
 
-function windowOf(task: Prepared): { lane: Lane; priority: Prepared['priority'] } {
-  const { queue, taskType, capabilities, priority } = task;
-  return { lane: { queue, taskType, capabilities }, priority };
+function groupByWindow(tasks: readonly Prepared[]): WindowMap<Prepared[]> {
+  const groups = new WindowMap<Prepared[]>();
+  for (const task of tasks) {
+    const members = groups.get(task.window);
+    if (members === undefined) groups.set(task.window, [task]);
+    else members.push(task);
+  }
+  return groups;
 }
 
-function takePlace(left: WindowMap<number>, task: Prepared): boolean {
-  const window = windowOf(task);
-  const places = left.get(window) ?? 0;
-  if (places > 0) left.set(window, places - 1);
-  return places > 0;
+function toOffer(task: Prepared, outcome: Submitted & { kind: 'created' }): Offer {
+  return {
+    lane: task.window.lane,
+    priority: task.priority,
+    taskId: outcome.taskId,
+    ageMs: 0,
+    eligibleAtMs: outcome.eligibleAtMs,
+    seq: outcome.seq,
+    cost: task.costJson === null ? {} : (JSON.parse(task.costJson) as Record<string, number>),
+  };
 }
 
 function toOutcome(task: Prepared, submitted: Submitted): SubmitOutcome {
-  switch (submitted.kind) {
-    case 'conflict':
-      return {
-        kind: 'refused',
-        code: 'idempotency_conflict',
-        detail:
-          `The idempotency key was used for task ${submitted.taskId} with another task type, ` +
-          'queue or parameters. Use a new key for a new task.',
-      };
-    case 'created':
-      return { kind: 'accepted', receipt: toReceipt({ ...task, ...submitted }, true) };
-    case 'existing':
-      return { kind: 'accepted', receipt: toReceipt(submitted, false) };
+  if (submitted.kind === 'conflict') {
+    return {
+      kind: 'refused',
+      code: 'idempotency_conflict',
+      detail:
+        `The idempotency key was used for task ${submitted.taskId} with another task type, ` +
+        'queue or parameters. Use a new key for a new task.',
+    };
   }
-}
-
-function toReceipt(
-  task: Pick<Receipt, 'taskId' | 'status' | 'queue' | 'priority' | 'traceId' | 'createdAt'>,
-  created: boolean,
-): Receipt {
-  const { taskId, status, queue, priority, traceId, createdAt } = task;
+  const { taskId, status, createdAt } = submitted;
+  const { queue, priority, traceId } = submitted.kind === 'created' ? task : submitted;
   return {
-    taskId,
-    status,
-    queue,
-    priority,
-    traceId,
-    createdAt,
-    created,
-    queuePosition: null,
-    estimatedWaitSeconds: null,
+    kind: 'accepted',
+    receipt: {
+      taskId,
+      status,
+      queue,
+      priority,
+      queuePosition: null,
+      estimatedWaitSeconds: null,
+      traceId,
+      createdAt,
+      created: submitted.kind === 'created',
+    },
   };
 }
 

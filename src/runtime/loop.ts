@@ -39,13 +39,13 @@ export class Loop {
     while (!this.#stopping) {
       this.#woken = false;
       const delayMs = await this.#tick();
-      if (!this.#woken && !this.#isStopping()) await this.#wait(delayMs);
+      if (!this.#mustGoOn()) await this.#wait(delayMs);
     }
   }
 
-  /** Read anew after an await: `stop` may have been called in between. */
-  #isStopping(): boolean {
-    return this.#stopping;
+  /** Asked after an await: `wake` or `stop` may have been called in between. */
+  #mustGoOn(): boolean {
+    return this.#woken || this.#stopping;
   }
 
   async #tick(): Promise<number> {
