@@ -130,11 +130,6 @@ export function describeOnPostgres(name: string, body: (server: () => TestServer
   });
 }
 
-export function emptyTables({ sql }: TestServer): Promise<unknown> {
-  return sql(`truncate sluice.tasks, sluice.task_inputs, sluice.task_history, sluice.queues,
-    sluice.idempotency_keys, sluice.workflows, sluice.limits, sluice.workers, sluice.serving`);
-}
-
 /** A worker without a process: a test decides what it does and when. */
 export class TestWorker {
   readonly #engine: Engine;
