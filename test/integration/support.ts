@@ -22,7 +22,7 @@ import { ManualClock } from '../../src/runtime/clock.js';
 import { createTestDatabase } from '../support/postgres.js';
 import { until } from '../support/until.js';
 
-/** Ticks in a hurry. What lapses goes by the manual clock, so it lapses only when a test says so. */
+/** Ticks in a hurry. */
 export const quickTicks: Partial<EngineSettings> = {
   sweepIntervalMs: 20,
   discoverIntervalMs: 20,
@@ -32,6 +32,9 @@ export interface EngineUnderTest {
   readonly engine: Engine;
   readonly clock: ManualClock;
 }
+
+/** However far a test moves its clock, no worker is silent for longer. */
+const foreverMs = 365 * 24 * 3_600_000;
 
 /**
  * The same tests on embedded Postgres and on a server. One engine for all of them, since embedded
@@ -48,7 +51,7 @@ export function describeOnEveryEngine(
       database,
       clock,
       random: () => 0.5,
-      settings: { ...quickTicks, ...settings },
+      settings: { ...quickTicks, leaseMs: foreverMs, ...settings },
     });
     return { engine, clock };
   };

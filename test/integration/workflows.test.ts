@@ -62,198 +62,194 @@ function inOrder(length: number): number[] {
   return Array.from({ length }, (_, index) => index);
 }
 
-describeOnEveryEngine(
-  'workflows',
-  (under) => {
-    async function begin(count: number): Promise<{
-      queue: string;
-      workflowId: string;
-      worker: TestWorker;
-      taskIds: readonly TaskId[];
-    }> {
-      const queue = freshQueue();
-      const workflowId = `workflow-of-${queue}`;
-      const { engine } = under();
-      const taskIds = await submitAll(
-        engine,
-        drafts(count, { taskType: 'step', queue, workflowId, maxRetries: 0 }),
-      );
-      const worker = await TestWorker.register(engine, { queues: [queue] });
-      return { queue, workflowId, worker, taskIds };
-    }
+describeOnEveryEngine('workflows', (under) => {
+  async function begin(count: number): Promise<{
+    queue: string;
+    workflowId: string;
+    worker: TestWorker;
+    taskIds: readonly TaskId[];
+  }> {
+    const queue = freshQueue();
+    const workflowId = `workflow-of-${queue}`;
+    const { engine } = under();
+    const taskIds = await submitAll(
+      engine,
+      drafts(count, { taskType: 'step', queue, workflowId, maxRetries: 0 }),
+    );
+    const worker = await TestWorker.register(engine, { queues: [queue] });
+    return { queue, workflowId, worker, taskIds };
+  }
 
-    it('R-WO2: 10 tasks of a workflow run one at a time, in order, over 3 workers', async () => {
-      const { queue, workflowId } = await begin(10);
-      const watch = await workOff(under().engine, queue, 10, 3);
-      expect(watch.most).toBe(1);
-      expect(watch.started.get(workflowId)).toEqual(inOrder(10));
-    });
+  it('R-WO2: 10 tasks of a workflow run one at a time, in order, over 3 workers', async () => {
+    const { queue, workflowId } = await begin(10);
+    const watch = await workOff(under().engine, queue, 10, 3);
+    expect(watch.most).toBe(1);
+    expect(watch.started.get(workflowId)).toEqual(inOrder(10));
+  });
 
-    it('R-WO2: a failed attempt keeps the place of its task, through its backoff', async () => {
-      const { engine, clock } = under();
-      const queue = freshQueue();
-      await submitAll(engine, drafts(3, { taskType: 'step', queue, workflowId: queue }));
-      const worker = await TestWorker.register(engine, { queues: [queue] });
-      await worker.fail(await worker.takeOne());
-      expect(await worker.look(5, { waitMs: 50 })).toEqual([]);
-      clock.advance(1_150);
-      const retried = await worker.takeOne();
-      expect([indexOf(retried), retried.attempt]).toEqual([0, 2]);
-      await worker.complete(retried);
-      expect(indexOf(await worker.takeOne())).toBe(1);
-      await engine.cancelTasks({ queue });
-    });
+  it('R-WO2: a failed attempt keeps the place of its task, through its backoff', async () => {
+    const { engine, clock } = under();
+    const queue = freshQueue();
+    await submitAll(engine, drafts(3, { taskType: 'step', queue, workflowId: queue }));
+    const worker = await TestWorker.register(engine, { queues: [queue] });
+    await worker.fail(await worker.takeOne());
+    expect(await worker.look(5, { waitMs: 50 })).toEqual([]);
+    clock.advance(1_150);
+    const retried = await worker.takeOne();
+    expect([indexOf(retried), retried.attempt]).toEqual([0, 2]);
+    await worker.complete(retried);
+    expect(indexOf(await worker.takeOne())).toBe(1);
+    await engine.cancelTasks({ queue });
+  });
 
-    it('R-WO2: a dead letter halts its workflow until it is replayed', async () => {
-      const { engine } = under();
-      const { worker, taskIds } = await begin(3);
-      await worker.complete(await worker.takeOne());
-      const second = await worker.takeOne();
-      await worker.fail(second);
-      expect(await worker.look(5, { waitMs: 50 })).toEqual([]);
-      const [, , third] = taskIds;
-      if (third === undefined) throw new Error('3 were submitted');
-      expect(await engine.getTask(third)).toMatchObject({ status: 'pending' });
-      const { reasons } = await engine.explainTask(third);
-      expect(reasons[0]).toMatchObject({ kind: 'workflow' });
+  it('R-WO2: a dead letter halts its workflow until it is replayed', async () => {
+    const { engine } = under();
+    const { worker, taskIds } = await begin(3);
+    await worker.complete(await worker.takeOne());
+    const second = await worker.takeOne();
+    await worker.fail(second);
+    expect(await worker.look(5, { waitMs: 50 })).toEqual([]);
+    const [, , third] = taskIds;
+    if (third === undefined) throw new Error('3 were submitted');
+    expect(await engine.getTask(third)).toMatchObject({ status: 'pending' });
+    const { reasons } = await engine.explainTask(third);
+    expect(reasons[0]).toMatchObject({ kind: 'workflow' });
 
-      await engine.replayTask(second.taskId);
-      const replayed = await worker.takeOne();
-      expect(replayed.taskId).toBe(second.taskId);
+    await engine.replayTask(second.taskId);
+    const replayed = await worker.takeOne();
+    expect(replayed.taskId).toBe(second.taskId);
+    expect(await worker.look(5)).toEqual([]);
+    await worker.complete(replayed);
+    const last = await worker.takeOne();
+    expect(last.taskId).toBe(third);
+    await worker.complete(last);
+  });
+
+  it('R-WO2: cancelling the dead letter lets the next one go', async () => {
+    const { engine } = under();
+    const { worker } = await begin(2);
+    const first = await worker.takeOne();
+    await worker.fail(first);
+    expect(await engine.cancelTask(first.taskId)).toMatchObject({ wasExecuting: false });
+    const next = await worker.takeOne();
+    expect(indexOf(next)).toBe(1);
+    await worker.complete(next);
+  });
+
+  it('R-WO2: with workflow_on_failure continue the next one goes by itself', async () => {
+    const { engine } = under();
+    const queue = freshQueue();
+    await submitAll(
+      engine,
+      drafts(4, {
+        taskType: 'step',
+        queue,
+        workflowId: queue,
+        workflowOnFailure: 'continue',
+        maxRetries: 0,
+      }),
+    );
+    const worker = await TestWorker.register(engine, { queues: [queue] });
+    for (const index of inOrder(4)) {
+      const task = await worker.takeOne();
+      expect(indexOf(task)).toBe(index);
       expect(await worker.look(5)).toEqual([]);
-      await worker.complete(replayed);
-      const last = await worker.takeOne();
-      expect(last.taskId).toBe(third);
-      await worker.complete(last);
-    });
+      await worker.fail(task);
+    }
+  });
 
-    it('R-WO2: cancelling the dead letter lets the next one go', async () => {
-      const { engine } = under();
+  it('R-CH11: a member that expires for capacity halts its workflow; its deadline runs from its turn', async () => {
+    const { engine, clock } = under();
+    const queue = freshQueue();
+    const [first, second] = await submitAll(
+      engine,
+      drafts(3, { taskType: 'step', queue, workflowId: queue, dispatchDeadlineSeconds: 60 }),
+    );
+    if (first === undefined || second === undefined) throw new Error('3 were submitted');
+    const worker = await TestWorker.register(engine, { queues: [queue] });
+    const task = await worker.takeOne();
+    clock.advance(120_000);
+    await worker.complete(task);
+    await untilStatus(engine, second, 'queued');
+    clock.advance(59_000);
+    expect((await engine.getTask(second)).status).toBe('queued');
+    clock.advance(2_000);
+    await untilStatus(engine, second, 'failed');
+    expect(await worker.look(5, { waitMs: 50 })).toEqual([]);
+    await engine.cancelTask(second);
+    const third = await worker.takeOne();
+    expect(indexOf(third)).toBe(2);
+    await worker.complete(third);
+  });
+
+  it('R-WO2: a member cancelled while it runs keeps its place until its worker let go', async () => {
+    const { engine } = under();
+    const letGo: ((worker: TestWorker, task: ClaimedTask) => Promise<unknown>)[] = [
+      (worker, task) => worker.complete(task),
+      (worker, task) => worker.fail(task),
+      (worker, task) => engine.release(worker.workerId, [task]),
+    ];
+    for (const act of letGo) {
       const { worker } = await begin(2);
-      const first = await worker.takeOne();
-      await worker.fail(first);
-      expect(await engine.cancelTask(first.taskId)).toMatchObject({ wasExecuting: false });
+      const running = await worker.takeOne();
+      await engine.cancelTask(running.taskId);
+      expect(await worker.look(5, { waitMs: 50 })).toEqual([]);
+      await act(worker, running);
       const next = await worker.takeOne();
       expect(indexOf(next)).toBe(1);
       await worker.complete(next);
-    });
+    }
+  });
 
-    it('R-WO2: with workflow_on_failure continue the next one goes by itself', async () => {
-      const { engine } = under();
-      const queue = freshQueue();
-      await submitAll(
-        engine,
-        drafts(4, {
-          taskType: 'step',
-          queue,
-          workflowId: queue,
-          workflowOnFailure: 'continue',
-          maxRetries: 0,
-        }),
-      );
-      const worker = await TestWorker.register(engine, { queues: [queue] });
-      for (const index of inOrder(4)) {
-        const task = await worker.takeOne();
-        expect(indexOf(task)).toBe(index);
-        expect(await worker.look(5)).toEqual([]);
-        await worker.fail(task);
-      }
-    });
+  it('R-WO2: … or until its attempt would have timed out', async () => {
+    const { engine, clock } = under();
+    const queue = freshQueue();
+    await submitAll(
+      engine,
+      drafts(2, { taskType: 'step', queue, workflowId: queue, timeoutSeconds: 100 }),
+    );
+    const worker = await TestWorker.register(engine, { queues: [queue] });
+    const running = await worker.takeOne();
+    await engine.cancelTask(running.taskId);
+    clock.advance(99_000);
+    expect(await worker.look(5, { waitMs: 50 })).toEqual([]);
+    clock.advance(1_001);
+    expect(indexOf(await worker.takeOne())).toBe(1);
+    await engine.cancelTasks({ queue });
+  });
 
-    it('R-CH11: a member that expires for capacity halts its workflow; its deadline runs from its turn', async () => {
-      const { engine, clock } = under();
-      const queue = freshQueue();
-      const [first, second] = await submitAll(
-        engine,
-        drafts(3, { taskType: 'step', queue, workflowId: queue, dispatchDeadlineSeconds: 60 }),
-      );
-      if (first === undefined || second === undefined) throw new Error('3 were submitted');
-      const worker = await TestWorker.register(engine, { queues: [queue] });
-      const task = await worker.takeOne();
-      clock.advance(120_000);
-      await worker.complete(task);
-      await untilStatus(engine, second, 'queued');
-      clock.advance(59_000);
-      expect((await engine.getTask(second)).status).toBe('queued');
-      clock.advance(2_000);
-      await untilStatus(engine, second, 'failed');
-      expect(await worker.look(5, { waitMs: 50 })).toEqual([]);
-      await engine.cancelTask(second);
-      const third = await worker.takeOne();
-      expect(indexOf(third)).toBe(2);
-      await worker.complete(third);
-    });
+  it('R-WO2: a member that waits can be cancelled; those behind it move up', async () => {
+    const { engine } = under();
+    const { worker, taskIds } = await begin(4);
+    const [, second, third] = taskIds;
+    if (second === undefined || third === undefined) throw new Error('4 were submitted');
+    const first = await worker.takeOne();
+    await engine.cancelTask(second);
+    await worker.complete(first);
+    const next = await worker.takeOne();
+    expect(next.taskId).toBe(third);
+    // Replayed, it is in front of one that waits and behind the one that runs.
+    await engine.replayTask(second);
+    expect(await worker.look(5, { waitMs: 50 })).toEqual([]);
+    await worker.complete(next);
+    const replayed = await worker.takeOne();
+    expect(replayed.taskId).toBe(second);
+    await worker.complete(replayed);
+    const last = await worker.takeOne();
+    expect(indexOf(last)).toBe(3);
+    await worker.complete(last);
+  });
 
-    it('R-WO2: a member cancelled while it runs keeps its place until its worker let go', async () => {
-      const { engine } = under();
-      const letGo: ((worker: TestWorker, task: ClaimedTask) => Promise<unknown>)[] = [
-        (worker, task) => worker.complete(task),
-        (worker, task) => worker.fail(task),
-        (worker, task) => engine.release(worker.workerId, [task]),
-      ];
-      for (const act of letGo) {
-        const { worker } = await begin(2);
-        const running = await worker.takeOne();
-        await engine.cancelTask(running.taskId);
-        expect(await worker.look(5, { waitMs: 50 })).toEqual([]);
-        await act(worker, running);
-        const next = await worker.takeOne();
-        expect(indexOf(next)).toBe(1);
-        await worker.complete(next);
-      }
-    });
-
-    it('R-WO2: … or until its attempt would have timed out', async () => {
-      const { engine, clock } = under();
-      const queue = freshQueue();
-      await submitAll(
-        engine,
-        drafts(2, { taskType: 'step', queue, workflowId: queue, timeoutSeconds: 100 }),
-      );
-      const worker = await TestWorker.register(engine, { queues: [queue] });
-      const running = await worker.takeOne();
-      await engine.cancelTask(running.taskId);
-      clock.advance(99_000);
-      expect(await worker.look(5, { waitMs: 50 })).toEqual([]);
-      clock.advance(1_001);
-      expect(indexOf(await worker.takeOne())).toBe(1);
-      await engine.cancelTasks({ queue });
-    });
-
-    it('R-WO2: a member that waits can be cancelled; those behind it move up', async () => {
-      const { engine } = under();
-      const { worker, taskIds } = await begin(4);
-      const [, second, third] = taskIds;
-      if (second === undefined || third === undefined) throw new Error('4 were submitted');
-      const first = await worker.takeOne();
-      await engine.cancelTask(second);
-      await worker.complete(first);
-      const next = await worker.takeOne();
-      expect(next.taskId).toBe(third);
-      // Replayed, it is in front of one that waits and behind the one that runs.
-      await engine.replayTask(second);
-      expect(await worker.look(5, { waitMs: 50 })).toEqual([]);
-      await worker.complete(next);
-      const replayed = await worker.takeOne();
-      expect(replayed.taskId).toBe(second);
-      await worker.complete(replayed);
-      const last = await worker.takeOne();
-      expect(indexOf(last)).toBe(3);
-      await worker.complete(last);
-    });
-
-    it('R-WO2: a member submitted after all others ended runs', async () => {
-      const { engine } = under();
-      const { queue, workflowId, worker } = await begin(1);
-      await worker.complete(await worker.takeOne());
-      await engine.submit({ taskType: 'step', queue, workflowId, parameters: { index: 1 } });
-      const late = await worker.takeOne();
-      expect(indexOf(late)).toBe(1);
-      await worker.complete(late);
-    });
-  },
-  { leaseMs: 3_600_000 },
-);
+  it('R-WO2: a member submitted after all others ended runs', async () => {
+    const { engine } = under();
+    const { queue, workflowId, worker } = await begin(1);
+    await worker.complete(await worker.takeOne());
+    await engine.submit({ taskType: 'step', queue, workflowId, parameters: { index: 1 } });
+    const late = await worker.takeOne();
+    expect(indexOf(late)).toBe(1);
+    await worker.complete(late);
+  });
+});
 
 describeOnPostgres('workflows in parallel', (server) => {
   it('R-WO2: 100 workflows run in parallel, each in order, one member at a time', async () => {
