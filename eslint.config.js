@@ -48,7 +48,14 @@ export default defineConfig(
   {
     files: ['**/*.{js,mjs}'],
     languageOptions: {
-      globals: { console: 'readonly', performance: 'readonly', process: 'readonly' },
+      globals: {
+        clearInterval: 'readonly',
+        console: 'readonly',
+        fetch: 'readonly',
+        performance: 'readonly',
+        process: 'readonly',
+        setInterval: 'readonly',
+      },
     },
   },
 );

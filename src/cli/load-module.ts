@@ -21,7 +21,7 @@ function isTaskDefinition(value: unknown): value is TaskHandler {
 }
 
 async function importModule(path: string): Promise<Readonly<Record<string, unknown>>> {
-  if (needsLoader(path)) await registerTsx(path);
+  if (needsLoader(path)) await installTsx(path);
   try {
     return (await import(pathToFileURL(path).href)) as Readonly<Record<string, unknown>>;
   } catch (error) {
@@ -42,11 +42,11 @@ function isLoadedByTsx(): boolean {
   return import.meta.url.endsWith('.ts');
 }
 
-/** The user's own tsx: this package does not bring one. */
-async function registerTsx(path: string): Promise<void> {
+/** The user's own tsx: this package does not bring one. Importing it is what installs it. */
+async function installTsx(path: string): Promise<void> {
   let tsx: string;
   try {
-    tsx = createRequire(path).resolve('tsx/esm/api');
+    tsx = createRequire(path).resolve('tsx');
   } catch (error) {
     throw new CliError(
       `${path} is TypeScript, which Node ${process.versions.node} can't load by itself.`,
@@ -56,6 +56,5 @@ async function registerTsx(path: string): Promise<void> {
       },
     );
   }
-  const { register } = (await import(pathToFileURL(tsx).href)) as { register: () => unknown };
-  register();
+  await import(pathToFileURL(tsx).href);
 }

@@ -15,6 +15,15 @@ export function isAway(error: unknown): boolean {
   return !(error instanceof SluiceError) || error.status >= 500 || error.status === 429;
 }
 
+/** An outage is expected and needs no stack, least of all at every try; anything else does. */
+export function asLogged(error: unknown): { reason: string } | { err: unknown } {
+  return isAway(error) && error instanceof SluiceError ? { reason: chain(error) } : { err: error };
+}
+
+function chain({ message, cause }: Error): string {
+  return cause instanceof Error ? `${message}: ${chain(cause)}` : message;
+}
+
 /** The server's own wish if it has one, else growing with every failure in a row. */
 export function retryDelayMs(error: unknown, failures: number): number {
   const wished = error instanceof SluiceError ? error.retryAfterSeconds : null;

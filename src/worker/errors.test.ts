@@ -42,6 +42,13 @@ describe('toAttemptError', () => {
     expect(toAttemptError(new RateLimitedError())).not.toHaveProperty('retryAfterSeconds');
   });
 
+  it('an error of another copy of this module, or of the user, says the same', () => {
+    const own = Object.assign(new Error('no'), { retriable: false, retryAfterSeconds: 3 });
+    expect(toAttemptError(own)).toMatchObject({ retriable: false, retryAfterSeconds: 3 });
+    const odd = Object.assign(new Error('no'), { retryAfterSeconds: -1, details: { n: 1n } });
+    expect(toAttemptError(odd)).toEqual({ code: 'ERROR', message: 'no', retriable: true });
+  });
+
   it.each([
     ['a string', 'broken', 'broken'],
     ['nothing', undefined, 'undefined'],

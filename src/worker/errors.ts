@@ -1,6 +1,7 @@
 import { attemptErrorCodes, type AttemptError } from '../domain/attempt-error.js';
 import type { JsonValue } from '../domain/json.js';
 import { bounds } from '../protocol/bounds.js';
+import { toJson } from './to-json.js';
 
 export interface HandlerErrorOptions {
   /** What dead letters are grouped by. */
@@ -11,6 +12,7 @@ export interface HandlerErrorOptions {
 
 abstract class HandlerError extends Error {
   readonly code: string;
+  readonly retriable: boolean = true;
   readonly details: JsonValue | undefined;
 
   constructor(code: string, message: string, { details, cause }: HandlerErrorOptions) {
@@ -23,6 +25,7 @@ abstract class HandlerError extends Error {
 /** Another attempt would not go better: straight to the dead letters. */
 export class NonRetriableError extends HandlerError {
   override readonly name = 'NonRetriableError';
+  override readonly retriable = false;
 
   constructor(message: string, options: HandlerErrorOptions = {}) {
     super(options.code ?? 'NON_RETRIABLE', message, options);
@@ -75,19 +78,27 @@ export class TaskAbortedError extends Error {
   }
 }
 
-/** Whatever a handler throws, also a string, becomes an attempt's error. */
+interface SelfDescription extends Error {
+  readonly retriable?: unknown;
+  readonly retryAfterSeconds?: unknown;
+  readonly details?: unknown;
+}
+
+/**
+ * Whatever a handler throws, also a string, becomes an attempt's error. What an error says about
+ * itself counts, not its class: the handler's module may have loaded another copy of this one.
+ */
 export function toAttemptError(thrown: unknown): AttemptError {
   if (!(thrown instanceof Error)) {
     return { code: 'ERROR', message: describe(thrown), retriable: true };
   }
+  const { retriable, retryAfterSeconds, details } = thrown as SelfDescription;
   return {
     code: codeOf(thrown),
     message: cut(thrown.message === '' ? thrown.name : thrown.message),
-    retriable: !(thrown instanceof NonRetriableError),
-    ...retryAfterOf(thrown),
-    ...(thrown instanceof HandlerError && thrown.details !== undefined
-      ? { details: thrown.details }
-      : {}),
+    retriable: retriable !== false,
+    ...(isDuration(retryAfterSeconds) ? { retryAfterSeconds } : {}),
+    ...(details === undefined ? {} : jsonDetails(details)),
   };
 }
 
@@ -114,9 +125,15 @@ function codeOf(error: Error): string {
   return error.name !== 'Error' && codePattern.test(error.name) ? error.name : 'ERROR';
 }
 
-function retryAfterOf(error: Error): { retryAfterSeconds?: number } {
-  const known = error instanceof RetryAfterError || error instanceof RateLimitedError;
-  return known && error.retryAfterSeconds !== undefined && error.retryAfterSeconds >= 0
-    ? { retryAfterSeconds: error.retryAfterSeconds }
-    : {};
+function isDuration(value: unknown): value is number {
+  return typeof value === 'number' && value >= 0 && Number.isFinite(value);
+}
+
+/** What helps to understand a failure must not become another one. */
+function jsonDetails(details: unknown): { details?: JsonValue } {
+  try {
+    return { details: toJson(details) };
+  } catch {
+    return {};
+  }
 }

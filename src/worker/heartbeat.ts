@@ -1,7 +1,7 @@
 import type { Heartbeat, HeartbeatAnswer } from '../protocol/api.js';
 import type { Logger } from '../runtime/log.js';
 import { Loop } from '../runtime/loop.js';
-import { retryDelayMs } from './backoff.js';
+import { asLogged, retryDelayMs } from './backoff.js';
 import { within } from './within.js';
 
 export interface HeartbeatOptions {
@@ -55,7 +55,7 @@ export class HeartbeatLoop {
       onAnswer(answer);
       return heartbeatIntervalMs;
     } catch (error) {
-      log.warn({ err: error }, 'a heartbeat did not arrive');
+      log.warn(asLogged(error), 'a heartbeat did not arrive');
       this.#failures += 1;
       return Math.min(heartbeatIntervalMs, retryDelayMs(error, this.#failures));
     }

@@ -2,7 +2,7 @@ import { claimSize } from '../domain/claim-size.js';
 import type { PollAnswer } from '../protocol/api.js';
 import type { Logger } from '../runtime/log.js';
 import { Loop } from '../runtime/loop.js';
-import { pause, retryDelayMs } from './backoff.js';
+import { asLogged, pause, retryDelayMs } from './backoff.js';
 import type { Reports } from './reports.js';
 import type { Session } from './session.js';
 import type { Slots } from './slots.js';
@@ -73,7 +73,7 @@ abstract class PollLoop {
       return 0;
     } catch (error) {
       if (this.stopping.signal.aborted) return 0;
-      this.options.log.warn({ err: error }, 'a poll failed; trying again');
+      this.options.log.warn(asLogged(error), 'a poll failed; trying again');
       this.#failures += 1;
       return retryDelayMs(error, this.#failures);
     }

@@ -4,7 +4,7 @@ import { attemptErrorCodes } from '../domain/attempt-error.js';
 import type { Report, ReportAnswer } from '../protocol/api.js';
 import { Batcher } from '../runtime/batcher.js';
 import type { Logger } from '../runtime/log.js';
-import { isAway, pause, retryDelayMs } from './backoff.js';
+import { asLogged, isAway, pause, retryDelayMs } from './backoff.js';
 import { Condition } from './condition.js';
 
 export interface ReportsOptions {
@@ -109,7 +109,7 @@ export class Reports {
         return await send(reports);
       } catch (error) {
         if (!isAway(error)) throw error;
-        log.warn({ err: error, results: reports.length }, 'results wait for the server');
+        log.warn({ ...asLogged(error), results: reports.length }, 'results wait for the server');
         await pause(retryDelayMs(error, failures), signal);
       }
     }

@@ -2,7 +2,7 @@ import { SluiceError } from '../domain/errors.js';
 import type { WorkerId } from '../domain/ids.js';
 import type { Registered, Registration, WorkerApi } from '../protocol/api.js';
 import type { Logger } from '../runtime/log.js';
-import { isAway, pause, retryDelayMs } from './backoff.js';
+import { asLogged, isAway, pause, retryDelayMs } from './backoff.js';
 
 /**
  * The worker's standing with the server: its id and the terms it was given. A server that does not
@@ -37,7 +37,7 @@ export class Session {
         this.#registered = await this.api.register(this.#registration);
       } catch (error) {
         if (!isAway(error)) throw error;
-        this.#log.warn({ err: error }, 'the server is away; trying again');
+        this.#log.warn(asLogged(error), 'the server is away; trying again');
         await pause(retryDelayMs(error, failures), signal);
       }
     }

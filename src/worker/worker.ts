@@ -9,6 +9,7 @@ import type {
   WorkerApi,
 } from '../protocol/api.js';
 import { createLog, type Logger } from '../runtime/log.js';
+import { asLogged } from './backoff.js';
 import { drain } from './drain.js';
 import type { TaskHandler } from './handler.js';
 import { HeartbeatLoop } from './heartbeat.js';
@@ -215,7 +216,7 @@ export class Worker implements AsyncDisposable {
     try {
       await within(goodbyeMs, call(this.#session.terms.workerId));
     } catch (error) {
-      this.#log.warn({ err: error }, `${name} did not arrive`);
+      this.#log.warn(asLogged(error), `${name} did not arrive`);
     }
   }
 }

@@ -1,9 +1,12 @@
 import type { Command } from 'commander';
+import type { Engine } from '../../engine/open-engine.js';
 import { describeServeConfig, serveSettings } from '../../runtime/config.js';
 import { CliError } from '../failure.js';
 import { paint, printFields, printLine } from '../output.js';
 import { loadServeConfig, withDatabaseOptions } from '../serve-config.js';
 import { untilShutdown } from '../shutdown.js';
+
+const lookEveryMs = 500;
 
 export function serveCommand(program: Command): void {
   const command = program
@@ -35,13 +38,23 @@ async function runServe(command: Command): Promise<void> {
   }).catch((error: unknown) => {
     throw explain(error, port);
   });
-  printLine(
-    standbys.length === 0
-      ? `Sluice is ready at ${paint('bold', server.url)}`
-      : `Sluice stands by at ${paint('bold', server.url)}: ${standbys.join(' ')}`,
-  );
+  const ready = `Sluice is ready at ${paint('bold', server.url)}`;
+  const [standby] = standbys;
+  printLine(standby === undefined ? ready : `Sluice stands by at ${server.url}: ${standby}`);
   printFields(Object.entries(describeServeConfig(config)));
+  const watch = standby === undefined ? undefined : announceTurn(server.engine, ready);
   await untilShutdown(() => server.close());
+  clearInterval(watch);
+}
+
+/** Whoever reads along learns when a standby takes over. */
+function announceTurn(engine: Engine, ready: string): NodeJS.Timeout {
+  const watch = setInterval(() => {
+    if (engine.notServing() !== null) return;
+    clearInterval(watch);
+    printLine(ready);
+  }, lookEveryMs);
+  return watch;
 }
 
 function explain(error: unknown, port: number): unknown {

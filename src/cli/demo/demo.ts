@@ -96,22 +96,30 @@ async function runTasks(url: string, count: number): Promise<void> {
   printLine(`${count} model calls over ${models.length} queues, ${workers * slotsEach} at once`);
   printLine();
 
+  const { submitted, found } = await runWatched(url, api, drafts, totals);
+  printLine();
+  printSummary(found, [...totals.keys()]);
+  printLine();
+  const result = tally(submitted, found);
+  printLine(paint('bold', describeTally(result)));
+  if (result.completed < result.submitted) {
+    throw new CliError('Not all of them completed.', { next: 'Run it with --keep to look why.' });
+  }
+}
+
+async function runWatched(
+  url: string,
+  api: SluiceApi,
+  drafts: readonly TaskDraft[],
+  totals: ReadonlyMap<string, number>,
+): Promise<{ submitted: ReadonlySet<string>; found: readonly TaskView[] }> {
   const following = new AbortController();
   const counts = new TaskCounts();
   await followTasks(url, (event) => counts.note(event), following.signal);
   const view = liveView(counts, totals);
   try {
     const submitted = await submitAll(api, drafts);
-    const found = await allEnded(api, counts, submitted);
-    view.stop();
-    printLine();
-    printSummary(found, [...totals.keys()]);
-    printLine();
-    const result = tally(submitted, found);
-    printLine(paint('bold', describeTally(result)));
-    if (result.completed < result.submitted) {
-      throw new CliError('Not all of them completed.', { next: 'Run it with --keep to look why.' });
-    }
+    return { submitted, found: await allEnded(api, counts, submitted) };
   } finally {
     view.stop();
     following.abort();

@@ -3,7 +3,6 @@ import { paint, printLine } from '../output.js';
 import type { StateCounts, TaskCounts } from './task-counts.js';
 
 export interface LiveView {
-  update(): void;
   stop(): void;
 }
 
@@ -47,11 +46,9 @@ function bars(counts: TaskCounts, lines: readonly Line[]): LiveView {
   };
   const timer = setInterval(update, 100);
   return {
-    update,
     stop: () => {
       clearInterval(timer);
       update();
-      multi.update();
       multi.stop();
     },
   };
@@ -63,7 +60,7 @@ function plainLines(counts: TaskCounts, total: number): LiveView {
     printLine(`${found.ended}/${total}  ${describe(found)}`);
   };
   const timer = setInterval(update, 1_000);
-  return { update, stop: () => clearInterval(timer) };
+  return { stop: () => clearInterval(timer) };
 }
 
 function describe({ waiting, executing, ended }: StateCounts): string {

@@ -55,7 +55,7 @@ export async function checkDataFolder(folder: string): Promise<Check> {
     lockDataFolder(folder)();
     return ok(what, 'there, and nobody uses it');
   } catch (error) {
-    if (error instanceof DataFolderInUseError) return ok(what, error.message);
+    if (error instanceof DataFolderInUseError) return ok(what, 'in use by a running process');
     return failed(what, (error as Error).message, 'Choose another folder with --data.');
   }
 }

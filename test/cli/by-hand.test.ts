@@ -1,0 +1,128 @@
+import { join } from 'node:path';
+import { afterAll, describe, expect, it } from 'vitest';
+import { runCli, startCli, type CliProcess } from '../support/cli.js';
+import { createTestDatabase, type TestDatabase } from '../support/postgres.js';
+
+const tasks = join(import.meta.dirname, 'fixtures/tasks.ts');
+
+describe('the command line, as a person uses it', () => {
+  // A server that is killed at the end of its test keeps its turn for a while: a database for each.
+  const databases: TestDatabase[] = [];
+  afterAll(() => Promise.all(databases.map((database) => database.drop())));
+
+  async function newDatabase(): Promise<TestDatabase> {
+    const database = await createTestDatabase();
+    databases.push(database);
+    return database;
+  }
+
+  async function startServer(
+    database?: TestDatabase,
+  ): Promise<{ server: CliProcess; url: string }> {
+    const { url: databaseUrl } = database ?? (await newDatabase());
+    const args = ['serve', '--port', '0', '--database-url', databaseUrl, '--log-level', 'warn'];
+    const server = startCli(args);
+    const [, url = ''] = await server.waitForLine(/^Sluice is ready at (http:\S+)$/);
+    return { server, url };
+  }
+
+  async function startWorker(url: string): Promise<CliProcess> {
+    const worker = startCli(['worker', '--url', url, '--module', tasks, '--concurrency', '3']);
+    await worker.waitForLine(/^Worker \S+ is ready for reject, linger, nap, words at http/);
+    return worker;
+  }
+
+  const json = async (url: string, ...args: string[]): Promise<unknown> => {
+    const { code, stdout, stderr } = await runCli([...args, '--json', '--url', url]);
+    expect({ code, stderr }).toMatchObject({ code: 0 });
+    return JSON.parse(stdout);
+  };
+
+  it('submits, waits, lists, explains and replays', async () => {
+    const { url } = await startServer();
+    await startWorker(url);
+
+    const submit = ['submit', 'words', '--params', '{"text":"to be or not"}', '--url', url];
+    const waited = await runCli([...submit, '--wait', '--queue', 'gpt-4o', '--priority', 'high']);
+    expect(waited).toMatchObject({ code: 0, stdout: '4' });
+    expect(waited.stderr).toMatch(/^Submitted \S+ to gpt-4o/);
+
+    const refused = await runCli(['submit', 'nobody', '--url', url]);
+    expect(refused.stdout).toMatch(/^Submitted \S+ to default/);
+    const { items } = (await json(url, 'tasks', '--type', 'nobody')) as {
+      items: { task_id: string }[];
+    };
+    const [waiting] = items;
+    const explained = await runCli(['task', waiting?.task_id ?? '', '--explain', '--url', url]);
+    expect(explained.stdout).toMatch(/is queued\n {2}no_worker {2}/);
+
+    const task = (await json(url, 'submit', 'words', '--params', '{"text":"one"}', '--wait')) as {
+      task_id: string;
+      result: unknown;
+    };
+    expect(task.result).toBe(1);
+    const shown = await runCli(['task', task.task_id, '--url', url]);
+    expect(shown.stdout).toMatch(/^state +completed$/m);
+    expect(shown.stdout).toMatch(/^result +1$/m);
+    expect(await json(url, 'task', task.task_id)).toMatchObject({ task_id: task.task_id });
+
+    const list = await runCli(['tasks', '--queue', 'gpt-4o', '--url', url]);
+    expect(list.stdout).toMatch(/words +gpt-4o +high +completed +1/);
+    expect((await runCli(['queues', '--url', url])).stdout).toMatch(/^gpt-4o +0 +0 +0 +0 +0 +1/m);
+    expect((await runCli(['workers', '--url', url])).stdout).toMatch(
+      /active +0 +3 .*reject, linger, nap, words/,
+    );
+
+    const failed = await runCli(['submit', 'reject', '--wait', '--url', url]);
+    expect(failed).toMatchObject({ code: 1, stdout: '' });
+    expect(failed.stderr).toContain('The task ended as dead_letter: NO_MODEL: no such model');
+    expect((await runCli(['dlq', '--url', url])).stdout).toMatch(
+      /reject .* dead_letter .* NO_MODEL/,
+    );
+    expect((await runCli(['dlq', 'analysis', '--url', url])).stdout).toMatch(/1 +default +reject/);
+    expect(await runCli(['dlq', 'replay', '--url', url])).toMatchObject({ code: 2, stdout: '' });
+    const replayed = await runCli(['dlq', 'replay', '--code', 'NO_MODEL', '--url', url]);
+    expect(replayed).toMatchObject({ code: 0, stdout: '1 replayed' });
+  });
+
+  it('R-WO8: SIGTERM lets a worker finish what it runs, and ends it with 0', async () => {
+    const { url } = await startServer();
+    const worker = await startWorker(url);
+    const receipt = (await json(url, 'submit', 'nap')) as { task_id: string };
+    await worker.waitForLine(/^napping$/);
+    expect(await worker.kill('SIGTERM')).toEqual({ code: 0, signal: null });
+    expect(await json(url, 'task', receipt.task_id)).toMatchObject({
+      status: 'completed',
+      result: 'rested',
+    });
+  });
+
+  it('R-WO8: a second signal ends a worker at once', async () => {
+    const { url } = await startServer();
+    const worker = await startWorker(url);
+    await json(url, 'submit', 'linger');
+    await worker.waitForLine(/^lingering$/);
+    // Two of the same kind could arrive as one.
+    process.kill(worker.pid, 'SIGTERM');
+    expect(await worker.kill('SIGINT')).toEqual({ code: 1, signal: null });
+  });
+
+  it('a server that stops ends its open polls and exits with 0', async () => {
+    const { server, url } = await startServer();
+    await startWorker(url);
+    expect(await server.kill('SIGINT')).toEqual({ code: 0, signal: null });
+  });
+
+  it('R-CH12: a second server stands by and says so, or refuses if told not to wait', async () => {
+    const database = await newDatabase();
+    const { server } = await startServer(database);
+    const args = ['serve', '--port', '0', '--database-url', database.url, '--log-level', 'warn'];
+    const standby = startCli(args);
+    await standby.waitForLine(/^Sluice stands by at http:\S+: ./);
+    const refused = await runCli([...args, '--no-wait']);
+    expect(refused).toMatchObject({ code: 1, stdout: '' });
+    expect(refused.stderr).not.toMatch(/^\s+at /m);
+    await server.kill('SIGTERM');
+    await standby.waitForLine(/^Sluice is ready at http/);
+  });
+});

@@ -1,0 +1,54 @@
+import { mkdtemp, readdir, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { runCli, startCli } from '../support/cli.js';
+
+describe('demo', () => {
+  let folder: string;
+  let env: Record<string, string>;
+  beforeAll(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'sluice-demo-test-'));
+    // A database of the user's, and settings that would not even start, must not matter.
+    env = { TMPDIR: folder, DATABASE_URL: 'postgres://127.0.0.1:1/none', SLUICE_PORT: 'nonsense' };
+  });
+  afterAll(() => rm(folder, { recursive: true }));
+
+  it('runs every call to its end, says so, and leaves nothing behind', async () => {
+    const { code, stdout } = await runCli(['demo', '--tasks', '200'], { env });
+    const lines = stdout.split('\n');
+    expect(code).toBe(0);
+    expect(lines.at(-1)).toBe('200 submitted, 200 completed, 0 lost');
+    expect(stdout).toMatch(/^queue +tasks +per second +wait p50 +wait p95 +retried$/m);
+    expect(stdout).toMatch(/^all +200 /m);
+    expect(await readdir(folder)).toEqual([]);
+  });
+
+  it('Ctrl-C ends it with everything it started', async () => {
+    const demo = startCli(['demo', '--keep', '--tasks', '50'], { env });
+    const [, url = ''] = await demo.waitForLine(/stays up at (http:\S+) until Ctrl-C/);
+    const answered = await fetch(new URL('/readyz', url));
+    expect(answered.status).toBe(200);
+    expect(await demo.kill('SIGINT')).toEqual({ code: 0, signal: null });
+    await expect(fetch(new URL('/readyz', url))).rejects.toThrow('fetch failed');
+    expect(await readdir(folder)).toEqual([]);
+  });
+
+  it('when it is killed hard, its server ends all the same', async () => {
+    const demo = startCli(['demo', '--keep', '--tasks', '1'], { env });
+    const [, url = ''] = await demo.waitForLine(/stays up at (http:\S+) until Ctrl-C/);
+    process.kill(demo.pid, 'SIGKILL');
+    await expect
+      .poll(
+        () =>
+          fetch(new URL('/readyz', url)).then(
+            () => 'there',
+            () => 'gone',
+          ),
+        {
+          timeout: 30_000,
+        },
+      )
+      .toBe('gone');
+  });
+});

@@ -1,0 +1,101 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { createServer, type AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { runCli, startCli } from '../support/cli.js';
+import { createTestDatabase } from '../support/postgres.js';
+
+const nobodyThere = 'http://127.0.0.1:1';
+
+describe('the command line, when something is wrong', () => {
+  let folder: string;
+  beforeAll(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'sluice-cli-'));
+  });
+  afterAll(() => rm(folder, { recursive: true }));
+
+  it.each([
+    ['a command that is not there', ['srve'], /unknown command 'srve'/],
+    ['an option that is not there', ['tasks', '--sttus', 'queued'], /--sttus/],
+    ['a choice that is not there', ['tasks', '--status', 'lost'], /Allowed choices are pending/],
+    ['parameters that are not JSON', ['submit', 'a', '--params', '{a:1}'], /It is not JSON/],
+    ['parameters that are a list', ['submit', 'a', '--params', '[1]'], /must be a JSON object/],
+    ['no module', ['worker'], /required option '--module/],
+    ['a number that is none', ['demo', '--tasks', 'many'], /whole number from 1/],
+  ])('%s: says so and exits with 2', async (_, args, message) => {
+    const { code, stdout, stderr } = await runCli(args);
+    expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+    expect(stderr).toMatch(message);
+  });
+
+  it('no server: what happened and what to do, without a stack', async () => {
+    const { code, stderr } = await runCli(['queues', '--url', nobodyThere]);
+    expect(code).toBe(1);
+    expect(stderr).toContain("http://127.0.0.1:1 can't be reached");
+    expect(stderr).toContain('sluice serve');
+    expect(stderr).not.toMatch(/^\s+at /m);
+    const debugged = await runCli(['queues', '--url', nobodyThere], { env: { SLUICE_DEBUG: '1' } });
+    expect(debugged.stderr).toMatch(/^\s+at /m);
+  });
+
+  it('R-RE10: settings that contradict each other stop the start, all in one message', async () => {
+    const path = join(folder, 'bad.json');
+    await writeFile(path, JSON.stringify({ leaseMs: 20_000, prot: 1 }));
+    const { code, stderr } = await runCli(['serve', '--config', path, '--port', 'x']);
+    expect(code).toBe(2);
+    expect(stderr).toMatch(/^The settings are not valid:$/m);
+    expect(stderr).toMatch(/- prot in .*bad\.json is not a setting/);
+    expect(stderr).toMatch(/- --port must be a whole number/);
+    expect(stderr).toMatch(
+      /- leaseMs \(20000\) must be more than twice heartbeatIntervalMs \(10000\)/,
+    );
+  });
+
+  it('R-AD6: another host than this machine is refused', async () => {
+    const { code, stderr } = await runCli(['serve', '--host', '0.0.0.0', '--data', ':memory:']);
+    expect(code).toBe(2);
+    expect(stderr).toContain('without API keys');
+  });
+
+  it('a port that is taken', async () => {
+    const database = await createTestDatabase();
+    const holder = createServer();
+    await new Promise<void>((resolve) => holder.listen(0, '127.0.0.1', resolve));
+    const port = String((holder.address() as AddressInfo).port);
+    const serve = ['serve', '--port', port, '--database-url', database.url];
+    const { code, stderr } = await runCli([...serve, '--log-level', 'silent']);
+    expect({ code, stderr }).toEqual({
+      code: 1,
+      stderr: expect.stringMatching(
+        new RegExp(`^Port ${port} is taken by another process.\\n.*--port`),
+      ) as string,
+    });
+    await new Promise((resolve) => holder.close(resolve));
+    await database.drop();
+  });
+
+  it('a data folder that another process uses', async () => {
+    const data = join(folder, 'data');
+    const serve = ['serve', '--port', '0', '--data', data, '--log-level', 'silent'];
+    await startCli(serve).waitForLine(/^Sluice is ready/);
+    const { code, stderr } = await runCli(serve);
+    expect(code).toBe(1);
+    expect(stderr).toMatch(/^The data folder .* is in use by process \d+/);
+  });
+
+  it('modules that are no use to a worker', async () => {
+    const empty = join(folder, 'empty.mjs');
+    await writeFile(empty, 'export const nothing = 1;');
+    const worker = (module: string) => runCli(['worker', '--url', nobodyThere, '--module', module]);
+    expect((await worker(empty)).stderr).toMatch(/exports no task definitions\.\nExport what/);
+    expect((await worker(join(folder, 'missing.mjs'))).stderr).toMatch(/could not be loaded/);
+
+    const typed = join(folder, 'typed.ts');
+    await writeFile(typed, 'export const nothing: number = 1;');
+    const loadsTypes = (process.features as { typescript?: unknown }).typescript !== undefined;
+    expect((await worker(typed)).stderr).toMatch(
+      loadsTypes ? /exports no task definitions/ : /is TypeScript, which Node .* can't load/,
+    );
+  });
+});
