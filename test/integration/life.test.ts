@@ -22,7 +22,7 @@ const hostileJson: readonly JsonValue[] = [
   1.5,
   1e308,
   5e-324,
-  9007199254740993,
+  9_007_199_254_740_991,
   '',
   'null',
   '\u0000',
@@ -374,7 +374,7 @@ describeOnEveryEngine('the life of a task', (under) => {
     const drafts = hostileJson.map((value) => ({
       taskType: 'echo',
       queue,
-      parameters: { value } as JsonObject,
+      parameters: { value },
     }));
     await engine.submitMany(drafts);
     const tasks = await worker.take(hostileJson.length);
@@ -396,7 +396,7 @@ describeOnEveryEngine('the life of a task', (under) => {
       code: 'HOSTILE "\u0000"',
       message: 'nul \u0000, lone \ud800, "quotes" \\',
       retriable: true,
-      details: hostileJson as JsonValue,
+      details: hostileJson,
     };
     const { taskId } = await engine.submit({ taskType: 'bad', queue, maxRetries: 1 });
     await worker.fail(await worker.takeOne(), error);
