@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 
 import type { Priority } from '../../src/domain/priority.js';
-import type { JsonObject, JsonValue } from '../../src/domain/json.js';
+import type { JsonValue } from '../../src/domain/json.js';
 import type { ClaimedTask, TaskView } from '../../src/protocol/api.js';
 import {
   broken,

@@ -198,7 +198,7 @@ describeOnPostgres('who serves', (server) => {
 async function serveInChild(url: string): Promise<ChildProcess> {
   const child = spawn(
     process.execPath,
-    ['--import', 'tsx', join(import.meta.dirname, 'serve-engine.ts'), url],
+    ['--import', 'tsx', join(import.meta.dirname, 'fixtures/serve-engine.ts'), url],
     { stdio: ['ignore', 'ignore', 'inherit', 'ipc'] },
   );
   onTestFinished(() => {
