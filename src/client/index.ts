@@ -19,3 +19,5 @@ export {
   TaskHandle,
   type ResultOptions,
 } from './task-handle.js';
+export type { HandlerContext, RunningTask, TaskHandler } from '../worker/handler.js';
+export type { Worker, WorkerOptions } from '../worker/worker.js';

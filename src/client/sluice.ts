@@ -1,4 +1,5 @@
 import type { OpenEngineOptions } from '../engine/open-engine.js';
+import { memoryDataDir } from '../runtime/config.js';
 import type { Logger } from '../runtime/log.js';
 import { SluiceClient } from './sluice-client.js';
 
@@ -35,6 +36,6 @@ function databaseOf({ dataDir, databaseUrl }: OpenOptions): OpenEngineOptions['d
     if (dataDir === undefined) return { kind: 'postgres', url: databaseUrl };
     throw new TypeError('dataDir and databaseUrl exclude each other: name one of them');
   }
-  if (dataDir === ':memory:') return { kind: 'pglite' };
+  if (dataDir === memoryDataDir) return { kind: 'pglite' };
   return { kind: 'pglite', dataDir: dataDir ?? '.sluice' };
 }

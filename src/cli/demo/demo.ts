@@ -170,8 +170,8 @@ async function allEnded(
   submitted: ReadonlySet<string>,
 ): Promise<readonly TaskView[]> {
   for (let looks = 0; ; looks += 1) {
-    const seenEnded = counts.of(null).ended >= submitted.size;
-    if (seenEnded || looks % 50 === 49) {
+    const { completed, givenUp } = counts.of(null);
+    if (completed + givenUp >= submitted.size || looks % 50 === 49) {
       const found = await everyPage((page) => api.listTasks({}, { ...page, limit: 1_000 }));
       if (found.every(({ status }) => hasEnded(status))) return found;
     }

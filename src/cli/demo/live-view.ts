@@ -41,7 +41,7 @@ function bars(counts: TaskCounts, lines: readonly Line[]): LiveView {
   const update = () => {
     for (const [{ queue }, bar] of shown) {
       const found = counts.of(queue);
-      bar.update(found.ended, { states: describe(found) });
+      bar.update(ended(found), { states: describe(found) });
     }
   };
   const timer = setInterval(update, 100);
@@ -57,12 +57,17 @@ function bars(counts: TaskCounts, lines: readonly Line[]): LiveView {
 function plainLines(counts: TaskCounts, total: number): LiveView {
   const update = () => {
     const found = counts.of(null);
-    printLine(`${found.ended}/${total}  ${describe(found)}`);
+    printLine(`${ended(found)}/${total}  ${describe(found)}`);
   };
   const timer = setInterval(update, 1_000);
   return { stop: () => clearInterval(timer) };
 }
 
-function describe({ waiting, executing, ended }: StateCounts): string {
-  return `${ended} completed, ${executing} executing, ${waiting} waiting`;
+function ended({ completed, givenUp }: StateCounts): number {
+  return completed + givenUp;
+}
+
+function describe({ waiting, executing, completed, givenUp }: StateCounts): string {
+  const failures = givenUp === 0 ? '' : `, ${givenUp} given up`;
+  return `${completed} completed, ${executing} executing, ${waiting} waiting${failures}`;
 }

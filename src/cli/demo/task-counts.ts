@@ -4,7 +4,9 @@ import type { TaskEventWire } from '../../protocol/tasks-schema.js';
 export interface StateCounts {
   readonly waiting: number;
   readonly executing: number;
-  readonly ended: number;
+  readonly completed: number;
+  /** Ended without a result. */
+  readonly givenUp: number;
 }
 
 /** Counts tasks by where they are, from the server's event stream. */
@@ -17,7 +19,7 @@ export class TaskCounts {
 
   /** Null: of every queue. */
   of(queue: string | null): StateCounts {
-    const counts = { waiting: 0, executing: 0, ended: 0 };
+    const counts = { waiting: 0, executing: 0, completed: 0, givenUp: 0 };
     for (const task of this.#tasks.values()) {
       if (queue === null || task.queue === queue) counts[placeOf(task.state)] += 1;
     }
@@ -26,7 +28,7 @@ export class TaskCounts {
 }
 
 function placeOf(state: TaskState): keyof StateCounts {
-  if (hasEnded(state)) return 'ended';
+  if (hasEnded(state)) return state === 'completed' ? 'completed' : 'givenUp';
   return state === 'executing' || state === 'assigned' ? 'executing' : 'waiting';
 }
 
