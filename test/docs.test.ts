@@ -2,7 +2,9 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join, relative } from 'node:path';
+import type { Command } from 'commander';
 import { describe, expect, it } from 'vitest';
+import { buildProgram } from '../src/cli/program.js';
 import { serveSettings } from '../src/runtime/config.js';
 import { sessionSettings } from '../src/store/database.js';
 
@@ -28,6 +30,12 @@ describe.each(documents)('%s', (path) => {
     const named = [...prose.matchAll(/`((?:src|test|docs|scripts|bench|examples)\/[\w./-]+)`/g)];
     const files = named.map(([, file]) => file ?? '');
     expect(files.filter((file) => !existsSync(join(root, file)))).toEqual([]);
+  });
+
+  it('shows no command that the command line does not know', () => {
+    const lines = [...read(path).matchAll(/\bsluice ((?:[a-z]+ ?)+(?:[^`\n#]*))/g)];
+    const commands = lines.map(([, line]) => line ?? '').filter((line) => line.includes('--'));
+    expect(commands.flatMap(unknownFlags)).toEqual([]);
   });
 });
 
@@ -60,6 +68,22 @@ describe('README.md', () => {
       rmSync(folder, { recursive: true });
     }
   });
+});
+
+describe('docs/guarantees.md', () => {
+  const rows = read('docs/guarantees.md')
+    .split('\n')
+    .filter((line) => line.startsWith('|') && line.includes('.ts`'));
+
+  it.each(rows.map((row) => [(row.split('|')[1] ?? '').trim(), row]))(
+    'is right about the test of: %s',
+    (_, row) => {
+      const files = [...row.matchAll(/`([\w./-]+\.ts)`/g)].map(([, file]) => read(file ?? ''));
+      const tags = row.match(/R-[A-Z]{2}\d+/g) ?? [];
+      const isShown = (tag: string) => files.some((file) => new RegExp(`${tag}\\b`).test(file));
+      expect(tags.filter((tag) => !isShown(tag))).toEqual([]);
+    },
+  );
 });
 
 describe('docs/operations.md', () => {
@@ -104,6 +128,19 @@ describe('docs/operations.md', () => {
     expect(listed.toSorted()).toEqual(made.toSorted());
   });
 });
+
+function unknownFlags(line: string): string[] {
+  const words = line.split(/\s+/);
+  let command: Command = buildProgram();
+  for (const word of words) {
+    const next = command.commands.find((candidate) => candidate.name() === word);
+    if (next === undefined) break;
+    command = next;
+  }
+  const known = new Set(command.options.map(({ long }) => long));
+  const flags = words.filter((word) => word.startsWith('--'));
+  return flags.filter((flag) => !known.has(flag)).map((flag) => `${flag} in sluice ${line}`);
+}
 
 function leadsSomewhere(from: string, target: string): boolean {
   if (/^[a-z]+:/.test(target)) return true;
