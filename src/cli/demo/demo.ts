@@ -93,7 +93,8 @@ async function runTasks(url: string, count: number): Promise<void> {
   const drafts = Array.from({ length: count }, (_, index) => draft(index));
   const totals = new Map(models.map(({ name }) => [name, 0]));
   for (const { queue = '' } of drafts) totals.set(queue, (totals.get(queue) ?? 0) + 1);
-  printLine(`${count} model calls over ${models.length} queues, ${workers * slotsEach} at once`);
+  const slots = workers * slotsEach;
+  printLine(`${count} model calls over ${models.length} queues at ${url}, ${slots} at once`);
   printLine();
 
   const { submitted, found } = await runWatched(url, api, drafts, totals);
