@@ -1,29 +1,44 @@
 import type { Held } from '../protocol/api.js';
 
-/** A column of a batch, as an array parameter. */
-export function column<Item, Value>(
-  items: readonly Item[],
-  pick: (item: Item) => Value,
-): readonly Value[] {
-  return items.map(pick);
+/**
+ * A column of a batch, as the text of a Postgres array. Written here and not by the driver: its own
+ * way takes half of the time that a submit spends in this process.
+ */
+export function column<Item>(items: readonly Item[], pick: (item: Item) => Value): string {
+  return `{${items.map((item) => elementText(pick(item))).join(',')}}`;
 }
 
 /** As `column`, but null when no item has a value: then nothing is sent, parsed or stored for it. */
-export function sparseColumn<Item, Value>(
+export function sparseColumn<Item>(
   items: readonly Item[],
-  pick: (item: Item) => Value | null,
-): readonly (Value | null)[] | null {
-  return items.some((item) => pick(item) !== null) ? items.map(pick) : null;
+  pick: (item: Item) => Value,
+): string | null {
+  return items.some((item) => pick(item) !== null) ? column(items, pick) : null;
 }
 
+type Value = string | number | boolean | Date | Buffer | null;
+
+function elementText(value: Value): string {
+  if (typeof value === 'string') return quoted(value);
+  if (value === null) return 'null';
+  if (value instanceof Date) return quoted(value.toISOString());
+  if (Buffer.isBuffer(value)) return quoted(`\\x${value.toString('hex')}`);
+  return String(value);
+}
+
+function quoted(text: string): string {
+  return special.test(text) ? `"${text.replaceAll(specials, '\\$&')}"` : `"${text}"`;
+}
+
+const special = /["\\]/;
+const specials = /["\\]/g;
+
 /**
- * A Postgres array as text: a parameter can't be an array of arrays of different lengths, so a
- * batch sends them as texts that the statement casts.
+ * A list inside a column: arrays of different lengths make no array of arrays, so a batch sends
+ * them as texts that the statement casts.
  */
 export function arrayLiteral(values: readonly string[]): string {
-  if (values.length === 0) return '{}';
-  const quoted = values.map((value) => `"${value.replaceAll(/["\\]/g, '\\$&')}"`);
-  return `{${quoted.join(',')}}`;
+  return column(values, (value) => value);
 }
 
 /** What fences a write: ids and leases, as two parameters. */

@@ -24,13 +24,13 @@ const nextWindow = `
   limit 1`;
 
 /** Before every other: no queue has an empty name. */
-const firstStep = `select $1::text as queue, $2::text as task_type,
-    $3::text[] as capabilities, $4::smallint as priority`;
+const firstStep = `select $1::text collate "C" as queue, $2::text collate "C" as task_type,
+    $3::text[] collate "C" as capabilities, $4::smallint as priority`;
 
 /** In a window "pending" sorts before "queued": its first entry tells whether it has a backlog. */
 export const findBacklogSql = `
 with recursive step as (
-  ${firstStep}, null as status
+  ${firstStep}, null::text collate "C" as status
   union all
   select next.* from step, lateral (${nextWindow}) as next
 )
@@ -63,7 +63,7 @@ const windowsPerCall = 1000;
  */
 export const walkQueuedSql = `
 with recursive step as (
-  ${firstStep}, null as status, 1 as n
+  ${firstStep}, null::text collate "C" as status, 1 as n
   union all
   select next.*, step.n + 1 from step, lateral (${nextWindow}) as next where step.n <= $7
 )

@@ -1,19 +1,21 @@
 -- The living: small rows, whatever the history. A status change never rewrites a prompt.
+-- Indexed texts are compared by their bytes: several times faster than by the rules of a language,
+-- and an index does not break when an upgrade of the system changes those rules.
 create sequence sluice.task_seq;
 
 create table sluice.tasks (
   id uuid primary key,
   -- Insert order: all rows of one statement share one now().
   seq bigint not null default nextval('sluice.task_seq'),
-  queue text not null,
-  task_type text not null,
+  queue text collate "C" not null,
+  task_type text collate "C" not null,
   -- Sorted, without duplicates: queue, task_type and capabilities together are the lane.
-  capabilities text[] not null default '{}',
+  capabilities text[] collate "C" not null default '{}',
   -- 0 high, 1 medium, 2 low.
   priority smallint not null,
-  status text not null,
+  status text collate "C" not null,
   -- What a pending task waits for.
-  waits_for text,
+  waits_for text collate "C",
   created_at timestamptz not null,
   eligible_at timestamptz not null,
   -- When it may next be taken: asked for, or the end of its backoff.
@@ -36,7 +38,7 @@ create table sluice.tasks (
   returns smallint not null default 0,
   lease uuid,
   worker_id uuid,
-  workflow_id text,
+  workflow_id text collate "C",
   -- What its failure does to its workflow.
   halts_workflow boolean not null default true,
   idempotency_key text,
@@ -110,11 +112,11 @@ create table sluice.task_inputs (
 create table sluice.task_history (
   id uuid not null,
   seq bigint not null,
-  queue text not null,
-  task_type text not null,
-  capabilities text[] not null,
+  queue text collate "C" not null,
+  task_type text collate "C" not null,
+  capabilities text[] collate "C" not null,
   priority smallint not null,
-  status text not null,
+  status text collate "C" not null,
   created_at timestamptz not null,
   eligible_at timestamptz not null,
   run_at timestamptz,
@@ -132,7 +134,7 @@ create table sluice.task_history (
   -- The lease it was completed with: the same report again is answered the same way.
   lease uuid,
   worker_id uuid,
-  workflow_id text,
+  workflow_id text collate "C",
   halts_workflow boolean not null,
   idempotency_key text,
   cost json,
@@ -151,8 +153,8 @@ create table sluice.task_history (
 ) partition by range (ended_at);
 
 create table sluice.idempotency_keys (
-  scope text not null,
-  key text not null,
+  scope text collate "C" not null,
+  key text collate "C" not null,
   task_id uuid not null,
   -- Of task type, queue and parameters.
   fingerprint bytea not null,
@@ -164,7 +166,7 @@ create index idempotency_keys_expiring on sluice.idempotency_keys (expires_at);
 
 -- A row to serialise on: submitting to a workflow and finishing a member of it.
 create table sluice.workflows (
-  id text primary key,
+  id text collate "C" primary key,
   -- A member that was cancelled while it ran keeps its place until its worker let go of it or its
   -- attempt lapsed: two members never run at once.
   held_task uuid,
@@ -180,7 +182,7 @@ create table sluice.workflows (
 create index workflows_held on sluice.workflows (held_until) where held_task is not null;
 
 create table sluice.queues (
-  name text primary key,
+  name text collate "C" primary key,
   version bigint not null default 1,
   limits json not null default '[]',
   max_concurrency integer,
@@ -201,7 +203,7 @@ create table sluice.queues (
 );
 
 create table sluice.limits (
-  name text primary key,
+  name text collate "C" primary key,
   version bigint not null default 1,
   unit text not null,
   rate bigint not null,
