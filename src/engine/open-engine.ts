@@ -12,7 +12,7 @@ export type { Engine, Role } from './engine.js';
 
 export type DatabaseOptions =
   /** Embedded Postgres; without a folder it lives in memory and ends with the process. */
-  | { readonly kind: 'pglite'; readonly dataDir?: string }
+  | { readonly kind: 'pglite'; readonly dataDir?: string; readonly restoreFrom?: Blob }
   | { readonly kind: 'postgres'; readonly url: string; readonly poolSize?: number };
 
 export interface OpenEngineOptions {
@@ -74,7 +74,7 @@ function createContext(options: OpenEngineOptions, db: Database, log: Logger): E
 export async function openDatabase(options: DatabaseOptions, log: Logger): Promise<Database> {
   if (options.kind === 'pglite') {
     const { openPgliteDatabase } = await import('../store/pglite-database.js');
-    return openPgliteDatabase(options.dataDir === undefined ? {} : { dataDir: options.dataDir });
+    return openPgliteDatabase(options);
   }
   const { openPgDatabase } = await import('../store/pg-database.js');
   return openPgDatabase({

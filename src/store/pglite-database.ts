@@ -1,7 +1,7 @@
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 
-import { PGlite } from '@electric-sql/pglite';
+import { PGlite, type PGliteOptions } from '@electric-sql/pglite';
 
 import { lockDataFolder } from './data-folder-lock.js';
 import { sessionSettings, type Database, type Queryable } from './database.js';
@@ -9,6 +9,8 @@ import { sessionSettings, type Database, type Queryable } from './database.js';
 export interface PgliteDatabaseOptions {
   /** Absent: in memory. */
   readonly dataDir?: string;
+  /** In memory only: a dump of another one to start from, four times faster than from nothing. */
+  readonly restoreFrom?: Blob;
 }
 
 const setUp = Object.entries(sessionSettings)
@@ -17,21 +19,23 @@ const setUp = Object.entries(sessionSettings)
 
 /** Embedded Postgres. It has one connection, so calls run one after the other. */
 export async function openPgliteDatabase(options: PgliteDatabaseOptions): Promise<Database> {
-  const { dataDir } = options;
-  if (dataDir === undefined) return open(undefined, () => undefined);
+  const { dataDir, restoreFrom } = options;
+  if (dataDir === undefined) {
+    return open(restoreFrom === undefined ? {} : { loadDataDir: restoreFrom }, () => undefined);
+  }
   mkdirSync(dataDir, { recursive: true, mode: 0o700 });
   const unlock = lockDataFolder(dataDir);
   try {
     // A folder of its own: initdb wants it empty, and the lock lies beside it.
-    return await open(join(dataDir, 'postgres'), unlock);
+    return await open({ dataDir: join(dataDir, 'postgres') }, unlock);
   } catch (error) {
     unlock();
     throw error;
   }
 }
 
-async function open(path: string | undefined, unlock: () => void): Promise<Database> {
-  const lite = await PGlite.create(path === undefined ? {} : { dataDir: path });
+async function open(options: PGliteOptions, unlock: () => void): Promise<Database> {
+  const lite = await PGlite.create(options);
   await lite.exec(setUp);
   return {
     ...queryable(lite),

@@ -5,6 +5,7 @@ import { openEngine } from '../../src/engine/open-engine.js';
 import { silentLog } from '../../src/runtime/log.js';
 import { buildApp } from '../../src/server/app.js';
 import { readAll, useHttp } from './support.js';
+import { freshPglite } from '../support/pglite.js';
 
 const http = useHttp();
 
@@ -116,7 +117,7 @@ describe('what is not even HTTP', () => {
 
 describe('closing', () => {
   it('ends long polls and event streams at once', async () => {
-    const engine = await openEngine({ database: { kind: 'pglite' } });
+    const engine = await openEngine({ database: freshPglite() });
     const app = buildApp({
       api: engine,
       health: {

@@ -4,6 +4,7 @@ import { openEngine, type Engine } from '../../src/engine/open-engine.js';
 import { buildApp } from '../../src/server/app.js';
 import type { App } from '../../src/server/app-parts.js';
 import type { Progress, Readiness } from '../../src/server/ports.js';
+import { freshPglite } from '../support/pglite.js';
 
 let readiness: Readiness = { ready: true };
 let progress: Progress = { progressing: true };
@@ -12,7 +13,7 @@ const logged: string[] = [];
 let engine: Engine;
 let app: App;
 beforeAll(async () => {
-  engine = await openEngine({ database: { kind: 'pglite' } });
+  engine = await openEngine({ database: freshPglite() });
   app = buildApp({
     api: engine,
     health: { readiness: async () => readiness, progress: async () => progress },

@@ -6,6 +6,7 @@ import { silentLog } from '../../src/runtime/log.js';
 import { buildApp } from '../../src/server/app.js';
 import type { App } from '../../src/server/app-parts.js';
 import { createMetrics } from '../../src/server/metrics.js';
+import { freshPglite } from '../support/pglite.js';
 
 export interface Answer {
   readonly status: number;
@@ -51,7 +52,7 @@ export function useHttp(): () => HttpUnderTest {
 }
 
 async function openHttp(): Promise<HttpUnderTest> {
-  const engine = await openEngine({ database: { kind: 'pglite' } });
+  const engine = await openEngine({ database: freshPglite() });
   const app = buildApp({
     api: engine,
     health: {

@@ -21,6 +21,7 @@ import type {
 import { ManualClock } from '../../src/runtime/clock.js';
 import { createTestDatabase } from '../support/postgres.js';
 import { until } from '../support/until.js';
+import { freshPglite } from '../support/pglite.js';
 
 /** Ticks in a hurry. */
 export const quickTicks: Partial<EngineSettings> = {
@@ -58,7 +59,7 @@ export function describeOnEveryEngine(
   describe(`${name} on PGlite`, () => {
     let under: EngineUnderTest;
     beforeAll(async () => {
-      under = await open({ kind: 'pglite' });
+      under = await open(freshPglite());
     });
     afterAll(() => under.engine.close());
     body(() => under);

@@ -5,6 +5,7 @@ import { migrate } from '../../src/store/migrate.js';
 import { ensurePartitions } from '../../src/store/partitions.js';
 import { openPgDatabase, type PgDatabaseOptions } from '../../src/store/pg-database.js';
 import { openPgliteDatabase } from '../../src/store/pglite-database.js';
+import { freshPglite } from '../support/pglite.js';
 import { createTestDatabase } from '../support/postgres.js';
 
 /** The same tests on embedded Postgres and on a server, each with an empty store (R-ST2). */
@@ -12,7 +13,7 @@ export function describeOnEveryDatabase(name: string, body: (db: () => Database)
   describe(`${name} on PGlite`, () => {
     let db: Database;
     beforeAll(async () => {
-      db = await prepared(await openPgliteDatabase({}));
+      db = await prepared(await openPgliteDatabase(freshPglite()));
     });
     beforeEach(() => empty(db));
     afterAll(() => db.close());

@@ -5,9 +5,10 @@ import { buildApp } from '../../src/server/app.js';
 import { createMetrics } from '../../src/server/metrics.js';
 import type { Transport } from './transport.js';
 import { describeWorkerContract } from './worker.contract.js';
+import { freshPglite } from '../support/pglite.js';
 
 describeWorkerContract('at the end of a wire', async (): Promise<Transport> => {
-  const engine = await openEngine({ database: { kind: 'pglite' } });
+  const engine = await openEngine({ database: freshPglite() });
   const build = () =>
     buildApp({
       api: engine,
