@@ -1,4 +1,5 @@
-import { feedBacklog, wakeDue, type ReadyRow } from '../store/feed-backlog.js';
+import { feedBacklog, wakeDue } from '../store/feed-backlog.js';
+import type { ReadyRow } from '../store/task-row.js';
 import { findBacklog } from '../store/walk-line.js';
 import type { Window } from '../ready/ready-queue.js';
 import { instant, tell, type EngineContext } from './context.js';

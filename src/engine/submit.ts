@@ -7,7 +7,8 @@ import { defaultMaxRetries, defaultTimeoutSeconds } from '../domain/retry-policy
 import type { Receipt, SubmitOutcome, TaskDraft } from '../protocol/api.js';
 import type { Offer, Window } from '../ready/ready-queue.js';
 import { Batcher } from '../runtime/batcher.js';
-import { submitTasks, type NewTask, type Submitted } from '../store/submit-tasks.js';
+import type { NewTask, Submitted } from '../store/new-task.js';
+import { submitTasks } from '../store/submit-tasks.js';
 import { asRefusal, instant, judgeDatabaseFailure, tell, type EngineContext } from './context.js';
 import type { Feeder } from './feeder.js';
 import type { QueueDirectory } from './queue-directory.js';

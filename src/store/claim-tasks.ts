@@ -37,7 +37,7 @@ export interface ClaimedRow {
  * it. The status is that of the locked row; as a condition on the table, it would invite the planner
  * to read all that is queued. The parameters come from the one partition that the id names.
  */
-export const claimTasksSql = `
+const claimTasksSql = `
 update sluice.tasks task
 set
   status = case when claim.start then 'executing' else 'assigned' end,

@@ -43,7 +43,7 @@ const pastAttemptsKept = 200;
  * its workflow go on, which needs the workflow's lock. The entry in past_attempts is built from the
  * row and the report; the error goes in as it came, since json must not look into it.
  */
-export const endAttemptsSql = `
+const endAttemptsSql = `
 update sluice.tasks task
 set
   status = ending.became,

@@ -10,10 +10,6 @@ import {
   type WindowRow,
 } from './task-row.js';
 
-export type { BacklogWindow, ReadyRow } from './task-row.js';
-// TEMP
-export { findBacklog, walkQueued, type QueuedCursor } from './walk-line.js';
-
 export interface WantedFromBacklog extends BacklogWindow {
   readonly limit: number;
 }
@@ -22,7 +18,7 @@ export interface WantedFromBacklog extends BacklogWindow {
  * The oldest of each window. Index: tasks_line, from the first pending entry of the window on, so
  * the cost is what is fed, whatever the backlog. Two feeders share a window without waiting.
  */
-export const feedBacklogSql = `
+const feedBacklogSql = `
 update sluice.tasks task
 set status = 'queued', waits_for = null, queued_at = clock.now
 from
@@ -63,7 +59,7 @@ export async function feedBacklog(
 }
 
 /** Index: tasks_timed. */
-export const wakeDueSql = `
+const wakeDueSql = `
 with woken as (
   update sluice.tasks task
   set waits_for = 'room'
@@ -83,7 +79,7 @@ from woken
 group by queue, task_type, capabilities, priority`;
 
 /** Index: tasks_timed, one entry. */
-export const nextDueSql = `
+const nextDueSql = `
 select date_part('epoch', run_at - coalesce($1::timestamptz, now())) * 1000 as due_in_ms
 from sluice.tasks
 where waits_for = 'time'

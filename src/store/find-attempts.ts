@@ -64,7 +64,7 @@ export function attemptOf(row: AttemptTaskRow): AttemptRow {
   };
 }
 
-export const findAttemptsSql = `
+const findAttemptsSql = `
 select ${attemptColumns}
 from
   unnest($1::uuid[], $2::uuid[]) as held (id, lease),
@@ -81,7 +81,7 @@ export async function findAttempts(db: Queryable, held: readonly Held[]): Promis
  * Of the living and of those in history. History is found by its id in every partition: this is
  * asked only for a report that was refused.
  */
-export const findPastLeasesSql = `
+const findPastLeasesSql = `
 select held.id, held.lease, found.lease as last_lease, found.status, found.past_attempts
 from unnest($1::uuid[], $2::uuid[]) as held (id, lease),
   lateral (

@@ -17,7 +17,7 @@ export interface Completion extends Held {
  * From the living to history, fenced by the lease. Members of workflows are left out unless asked
  * for ($7): they need the lock of their workflow first, and the others must not pay for it.
  */
-export const completeTasksSql = `
+const completeTasksSql = `
 with done as (
   delete from sluice.tasks task
   using

@@ -18,7 +18,8 @@ import { LockedError, type Database } from './database.js';
 import { endAttempts } from './end-attempts.js';
 import { feedBacklog } from './feed-backlog.js';
 import { completeTasks } from './finish-tasks.js';
-import { submitTasks, type NewTask } from './submit-tasks.js';
+import type { NewTask } from './new-task.js';
+import { submitTasks } from './submit-tasks.js';
 
 const now = new Date();
 const later = (ms: number): Date => new Date(now.getTime() + ms);

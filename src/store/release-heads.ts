@@ -13,7 +13,7 @@ export interface ReleasedHead {
  * Inserts what is missing and locks what is there, in one pass and in the order of the ids, so that
  * no two wait for each other. "where false" locks a row without writing it.
  */
-export const lockWorkflowsSql = `
+const lockWorkflowsSql = `
 insert into sluice.workflows (id)
 select distinct id from unnest($1::text[]) as id order by id
 on conflict (id) do update set id = excluded.id where false`;
@@ -32,7 +32,7 @@ export async function lockWorkflows(tx: Queryable, workflowIds: readonly string[
  * Locked here and written by the next statement, which also finds a row that just moved.
  * Index: tasks_workflow, one row per workflow and per member passed over.
  */
-export const findHeadsSql = `
+const findHeadsSql = `
 select head.id
 from
   (select distinct id from unnest($1::text[]) as id) as workflow,
@@ -58,7 +58,7 @@ where head.waits_for = 'workflow'
   -- A worker may still be at a member that was cancelled: see hold-workflows.
   and (select held_task from sluice.workflows where id = workflow.id) is null`;
 
-export const releaseHeadsSql = `
+const releaseHeadsSql = `
 update sluice.tasks task
 set
   waits_for = case when task.run_at > clock.now then 'time' else 'room' end,

@@ -9,7 +9,7 @@ interface WrittenRow {
 }
 
 /** A start that is said again keeps its first instant. */
-export const startTasksSql = `
+const startTasksSql = `
 update sluice.tasks task
 set
   status = 'executing',
@@ -42,7 +42,7 @@ export interface Progress extends Held {
   readonly message: string | null;
 }
 
-export const recordProgressSql = `
+const recordProgressSql = `
 update sluice.tasks task
 set progress_percent = report.percent, progress_message = report.message
 from

@@ -13,7 +13,8 @@ import {
 } from '../../test/store/lifecycle.js';
 import { describeOnEveryDatabase, describeOnPostgres } from '../../test/store/support.js';
 import { completeTasks } from './finish-tasks.js';
-import { submitTasks, type NewTask, type Submitted } from './submit-tasks.js';
+import type { NewTask, Submitted } from './new-task.js';
+import { submitTasks } from './submit-tasks.js';
 
 const now = new Date();
 const later = (ms: number): Date => new Date(now.getTime() + ms);

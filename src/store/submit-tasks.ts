@@ -1,60 +1,9 @@
 import type { TaskId } from '../domain/ids.js';
-import { priorityOf, rankOf, type Priority } from '../domain/priority.js';
-import type { TaskState, WaitsFor } from '../domain/task-state.js';
-import { arrayLiteral, column, sparseColumn } from './columns.js';
 import type { Database, Instant, Queryable } from './database.js';
+import { findByKey } from './find-by-key.js';
+import { insertTasks, type Created } from './insert-tasks.js';
+import type { NewTask, Submitted } from './new-task.js';
 import { lockWorkflows, releaseHeads } from './release-heads.js';
-
-export interface NewTask {
-  readonly taskId: TaskId;
-  readonly queue: string;
-  readonly taskType: string;
-  readonly capabilities: readonly string[];
-  readonly priority: Priority;
-  readonly parametersJson: string;
-  readonly timeoutSeconds: number;
-  readonly maxRetries: number;
-  readonly runAt: Date | null;
-  readonly delaySeconds: number | null;
-  readonly dispatchDeadlineSeconds: number | null;
-  readonly workflowId: string | null;
-  readonly haltsWorkflow: boolean;
-  readonly idempotency: Idempotency | null;
-  readonly costJson: string | null;
-  readonly userId: string | null;
-  readonly tags: readonly string[];
-  readonly traceId: string | null;
-  /** Its lane has room: insert it as queued, unless it must wait for something else. */
-  readonly hasRoom: boolean;
-}
-
-export interface Idempotency {
-  readonly scope: string;
-  readonly key: string;
-  readonly fingerprint: Buffer;
-}
-
-export type Submitted =
-  | {
-      readonly kind: 'created';
-      readonly taskId: TaskId;
-      readonly status: 'queued' | 'pending';
-      readonly waitsFor: WaitsFor | null;
-      readonly seq: number;
-      readonly createdAt: Date;
-      /** To the microsecond, as the order goes by it. */
-      readonly eligibleAtMs: number;
-    }
-  | {
-      readonly kind: 'existing';
-      readonly taskId: TaskId;
-      readonly status: TaskState;
-      readonly queue: string;
-      readonly priority: Priority;
-      readonly traceId: string | null;
-      readonly createdAt: Date;
-    }
-  | { readonly kind: 'conflict'; readonly taskId: TaskId };
 
 /** Answers in order; rows get their seq in the order of the array. */
 export async function submitTasks(
@@ -64,7 +13,7 @@ export async function submitTasks(
 ): Promise<Submitted[]> {
   const created = tasks.some((task) => task.workflowId !== null)
     ? await db.transaction((tx) => insertIntoWorkflows(tx, tasks, now))
-    : await insert(db, tasks, now);
+    : await insertTasks(db, tasks, now);
   if (created.size === tasks.length) return tasks.map((task) => getFrom(created, task.taskId));
 
   const refused = tasks.filter((task) => !created.has(task.taskId));
@@ -78,151 +27,6 @@ export async function submitTasks(
   );
 }
 
-/**
- * One insert for all. A column that nobody in the batch uses comes as a null array, of which unnest
- * makes nulls. Unnest keeps the order of the arrays, and so does the sequence: seq is insert order.
- */
-function insertSql(keys: { taken: string; isWinner: string }): string {
-  return `
-with ${keys.taken} inputs as (
-  insert into sluice.task_inputs (task_id, parameters)
-  select id, parameters::json
-  from unnest($2::uuid[], $3::text[], $20::text[]) as draft (id, parameters, key)
-  where ${keys.isWinner}
-)
-insert into sluice.tasks (
-  id, queue, task_type, capabilities, priority, status, waits_for, created_at, eligible_at, run_at,
-  queued_at, dispatch_deadline_seconds, expires_at, timeout_seconds, max_retries, workflow_id,
-  halts_workflow, idempotency_key, cost, user_id, tags, trace_id
-)
-select
-  id, queue, task_type, coalesce(capabilities::text[], '{}'), priority,
-  case when waits_for is null then 'queued' else 'pending' end, waits_for,
-  now, greatest(now, starts_at), starts_at, case when waits_for is null then now end,
-  deadline_seconds,
-  -- A member that waits for its turn can't be late: its deadline runs from its release.
-  case
-    when waits_for = 'workflow' and deadline_seconds is not null then 'infinity'
-    else greatest(now, starts_at) + deadline_seconds * interval '1 second'
-  end,
-  timeout_seconds, max_retries, workflow_id, coalesce(halts_workflow, true), key,
-  cost::json, user_id, coalesce(tags::text[], '{}'), trace_id
-from
-  unnest(
-    $2::uuid[], $4::text[], $5::text[], $6::text[], $7::smallint[], $8::integer[], $9::smallint[],
-    $10::boolean[], $11::timestamptz[], $12::float8[], $13::integer[], $14::text[], $15::boolean[],
-    $16::text[], $17::text[], $18::text[], $19::text[], $20::text[]
-  ) as draft (
-    id, queue, task_type, capabilities, priority, timeout_seconds, max_retries,
-    has_room, run_at, delay_seconds, deadline_seconds, workflow_id, halts_workflow,
-    cost, user_id, tags, trace_id, key
-  ),
-  lateral (select coalesce($1::timestamptz, now()) as now) as clock,
-  lateral (
-    select coalesce(run_at, now + delay_seconds * interval '1 second') as starts_at
-  ) as schedule,
-  lateral (
-    select case
-      when workflow_id is not null then 'workflow'
-      when starts_at > now then 'time'
-      when not has_room then 'room'
-    end as waits_for
-  ) as waiting
-where ${keys.isWinner}
-returning
-  id, seq, waits_for,
-  date_part('epoch', created_at) * 1000 as created_ms,
-  date_part('epoch', eligible_at) * 1000 as eligible_ms`;
-}
-
-export const insertTasksSql = insertSql({ taken: '', isWinner: 'true' });
-
-/**
- * Whoever inserts the key inserts the task. On conflict waits for a concurrent insert of the key
- * to commit, and takes an expired one over. In the order of the keys, so that two batches with the
- * same keys don't wait for each other. A batch's own ids tell winners from losers: by a hashed
- * subplan, since "or" keeps the planner from making a join of it, which would be a nested loop.
- */
-export const insertKeyedTasksSql = insertSql({
-  taken: `taken as (
-  insert into sluice.idempotency_keys as held (scope, key, task_id, fingerprint, expires_at)
-  select distinct on (scope, key)
-    scope, key, id, fingerprint, coalesce($1::timestamptz, now()) + interval '24 hours'
-  from unnest($2::uuid[], $20::text[], $21::text[], $22::bytea[]) with ordinality
-    as draft (id, key, scope, fingerprint, n)
-  where key is not null
-  order by scope, key, n
-  on conflict (scope, key) do update
-    set task_id = excluded.task_id, fingerprint = excluded.fingerprint,
-      expires_at = excluded.expires_at
-    where held.expires_at <= coalesce($1::timestamptz, now())
-  returning task_id
-),`,
-  isWinner: '(key is null or id in (select task_id from taken))',
-});
-
-interface CreatedRow {
-  readonly id: TaskId;
-  readonly seq: number;
-  readonly waits_for: WaitsFor | null;
-  readonly created_ms: number;
-  readonly eligible_ms: number;
-}
-
-type Created = Extract<Submitted, { kind: 'created' }>;
-
-/** Without those whose key was taken. */
-async function insert(
-  db: Queryable,
-  tasks: readonly NewTask[],
-  now: Instant,
-): Promise<Map<TaskId, Created>> {
-  const keys = sparseColumn(tasks, (task) => task.idempotency?.key ?? null);
-  const parameters = [
-    now,
-    column(tasks, (task) => task.taskId),
-    column(tasks, (task) => task.parametersJson),
-    column(tasks, (task) => task.queue),
-    column(tasks, (task) => task.taskType),
-    sparseColumn(tasks, (task) => listOrNull(task.capabilities)),
-    column(tasks, (task) => rankOf(task.priority)),
-    column(tasks, (task) => task.timeoutSeconds),
-    column(tasks, (task) => task.maxRetries),
-    column(tasks, (task) => task.hasRoom),
-    sparseColumn(tasks, (task) => task.runAt),
-    sparseColumn(tasks, (task) => task.delaySeconds),
-    sparseColumn(tasks, (task) => task.dispatchDeadlineSeconds),
-    sparseColumn(tasks, (task) => task.workflowId),
-    sparseColumn(tasks, (task) => (task.haltsWorkflow ? null : false)),
-    sparseColumn(tasks, (task) => task.costJson),
-    sparseColumn(tasks, (task) => task.userId),
-    sparseColumn(tasks, (task) => listOrNull(task.tags)),
-    sparseColumn(tasks, (task) => task.traceId),
-    keys,
-  ];
-  const rows =
-    keys === null
-      ? await db.query<CreatedRow>(insertTasksSql, parameters)
-      : await db.query<CreatedRow>(insertKeyedTasksSql, [
-          ...parameters,
-          column(tasks, (task) => task.idempotency?.scope ?? null),
-          column(tasks, (task) => task.idempotency?.fingerprint ?? null),
-        ]);
-  return new Map(rows.map((row) => [row.id, createdOf(row)]));
-}
-
-function createdOf(row: CreatedRow): Created {
-  return {
-    kind: 'created',
-    taskId: row.id,
-    status: row.waits_for === null ? 'queued' : 'pending',
-    waitsFor: row.waits_for,
-    seq: row.seq,
-    createdAt: new Date(row.created_ms),
-    eligibleAtMs: row.eligible_ms,
-  };
-}
-
 /** Members are inserted behind their workflow; those with nobody in front are then let go. */
 async function insertIntoWorkflows(
   tx: Queryable,
@@ -231,7 +35,7 @@ async function insertIntoWorkflows(
 ): Promise<Map<TaskId, Created>> {
   const workflowIds = tasks.flatMap((task) => task.workflowId ?? []);
   await lockWorkflows(tx, workflowIds);
-  const created = await insert(tx, tasks, now);
+  const created = await insertTasks(tx, tasks, now);
   for (const head of await releaseHeads(tx, workflowIds, now)) {
     const task = created.get(head.taskId);
     if (task !== undefined) created.set(head.taskId, { ...task, waitsFor: head.waitsFor });
@@ -239,77 +43,10 @@ async function insertIntoWorkflows(
   return created;
 }
 
-interface KnownRow {
-  readonly draft_id: TaskId;
-  readonly task_id: TaskId;
-  readonly same: boolean;
-  readonly status: TaskState | null;
-  readonly queue: string | null;
-  readonly priority: number | null;
-  readonly trace_id: string | null;
-  readonly created_at: Date | null;
-}
-
-/** By a statement of its own: the one that lost can't see the row that it waited for. */
-export const findByKeySql = `
-select draft.id as draft_id, held.task_id, held.fingerprint = draft.fingerprint as same,
-  task.status, task.queue, task.priority, task.trace_id, task.created_at
-from unnest($1::uuid[], $2::text[], $3::text[], $4::bytea[]) as draft (id, scope, key, fingerprint)
-cross join lateral (
-  select task_id, fingerprint from sluice.idempotency_keys
-  where scope = draft.scope and key = draft.key
-  offset 0
-) as held
-left join lateral (
-  select status, queue, priority, trace_id, created_at
-  from sluice.tasks where id = held.task_id
-  union all
-  select status, queue, priority, trace_id, created_at
-  from sluice.task_history where id = held.task_id
-) as task on true`;
-
-async function findByKey(
-  db: Queryable,
-  tasks: readonly NewTask[],
-): Promise<Map<TaskId, Submitted>> {
-  const rows = await db.query<KnownRow>(findByKeySql, [
-    column(tasks, (task) => task.taskId),
-    column(tasks, (task) => task.idempotency?.scope ?? null),
-    column(tasks, (task) => task.idempotency?.key ?? null),
-    column(tasks, (task) => task.idempotency?.fingerprint ?? null),
-  ]);
-  const drafts = new Map(tasks.map((task) => [task.taskId, task]));
-  return new Map(rows.map((row) => [row.draft_id, knownOf(row, getFrom(drafts, row.draft_id))]));
-}
-
-/**
- * A task that outlived its retention sooner than its key has left only the key: it had ended, and
- * its fingerprint says that it was submitted as this one is.
- */
-function knownOf(row: KnownRow, draft: NewTask): Submitted {
-  if (!row.same) return { kind: 'conflict', taskId: row.task_id };
-  return {
-    kind: 'existing',
-    taskId: row.task_id,
-    status: row.status ?? 'completed',
-    queue: row.queue ?? draft.queue,
-    priority: row.priority === null ? draft.priority : priorityOf(row.priority),
-    traceId: row.trace_id,
-    createdAt: row.created_at ?? instantOf(row.task_id),
-  };
-}
-
-function listOrNull(values: readonly string[]): string | null {
-  return values.length === 0 ? null : arrayLiteral(values);
-}
-
-function instantOf(taskId: TaskId): Date {
-  return new Date(Number.parseInt(taskId.replace('-', '').slice(0, 12), 16));
-}
-
 function getFrom<Key, Value>(map: ReadonlyMap<Key, Value>, key: Key): NonNullable<Value> {
   const value = map.get(key);
-  if (value === undefined || value === null)
+  if (value === undefined || value === null) {
     throw new Error(`nothing was answered for ${String(key)}`);
+  }
   return value;
 }

@@ -2,7 +2,8 @@ import { expect, it } from 'vitest';
 
 import { newTask, newTasks, submitOne } from '../../test/store/lifecycle.js';
 import { describeOnEveryDatabase } from '../../test/store/support.js';
-import { submitTasks, type NewTask } from './submit-tasks.js';
+import type { NewTask } from './new-task.js';
+import { submitTasks } from './submit-tasks.js';
 import { findBacklog, walkQueued, type QueuedCursor } from './walk-line.js';
 
 const now = new Date();

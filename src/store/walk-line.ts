@@ -28,7 +28,7 @@ const firstStep = `select $1::text collate "C" as queue, $2::text collate "C" as
     $3::text[] collate "C" as capabilities, $4::smallint as priority`;
 
 /** In a window "pending" sorts before "queued": its first entry tells whether it has a backlog. */
-export const findBacklogSql = `
+const findBacklogSql = `
 with recursive step as (
   ${firstStep}, null::text collate "C" as status
   union all
@@ -61,7 +61,7 @@ const windowsPerCall = 1000;
  * of a window are never read. A window after the cursor's that has none queued answers with a row
  * of its own, so that the cursor moves on.
  */
-export const walkQueuedSql = `
+const walkQueuedSql = `
 with recursive step as (
   ${firstStep}, null::text collate "C" as status, 1 as n
   union all

@@ -4,7 +4,7 @@ import { heldColumns } from './columns.js';
 import type { Queryable } from './database.js';
 
 /** By primary key, one look each: "offset 0" keeps the planner from turning it into a join. */
-export const findHeldSql = `
+const findHeldSql = `
 select held.lease, found.workflow_id
 from
   unnest($1::uuid[], $2::uuid[]) as held (id, lease),

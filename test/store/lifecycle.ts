@@ -6,7 +6,8 @@ import { claimTasks, type Claim, type ClaimedRow } from '../../src/store/claim-t
 import type { Database, Instant, Queryable } from '../../src/store/database.js';
 import type { AttemptEnd } from '../../src/store/end-attempts.js';
 import type { Completion } from '../../src/store/finish-tasks.js';
-import { submitTasks, type NewTask, type Submitted } from '../../src/store/submit-tasks.js';
+import type { NewTask, Submitted } from '../../src/store/new-task.js';
+import { submitTasks } from '../../src/store/submit-tasks.js';
 
 const ids = new TaskIdSource();
 

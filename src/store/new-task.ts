@@ -1,0 +1,54 @@
+import type { TaskId } from '../domain/ids.js';
+import type { Priority } from '../domain/priority.js';
+import type { TaskState, WaitsFor } from '../domain/task-state.js';
+
+export interface NewTask {
+  readonly taskId: TaskId;
+  readonly queue: string;
+  readonly taskType: string;
+  readonly capabilities: readonly string[];
+  readonly priority: Priority;
+  readonly parametersJson: string;
+  readonly timeoutSeconds: number;
+  readonly maxRetries: number;
+  readonly runAt: Date | null;
+  readonly delaySeconds: number | null;
+  readonly dispatchDeadlineSeconds: number | null;
+  readonly workflowId: string | null;
+  readonly haltsWorkflow: boolean;
+  readonly idempotency: Idempotency | null;
+  readonly costJson: string | null;
+  readonly userId: string | null;
+  readonly tags: readonly string[];
+  readonly traceId: string | null;
+  /** Its lane has room: insert it as queued, unless it must wait for something else. */
+  readonly hasRoom: boolean;
+}
+
+export interface Idempotency {
+  readonly scope: string;
+  readonly key: string;
+  readonly fingerprint: Buffer;
+}
+
+export type Submitted =
+  | {
+      readonly kind: 'created';
+      readonly taskId: TaskId;
+      readonly status: 'queued' | 'pending';
+      readonly waitsFor: WaitsFor | null;
+      readonly seq: number;
+      readonly createdAt: Date;
+      /** To the microsecond, as the order goes by it. */
+      readonly eligibleAtMs: number;
+    }
+  | {
+      readonly kind: 'existing';
+      readonly taskId: TaskId;
+      readonly status: TaskState;
+      readonly queue: string;
+      readonly priority: Priority;
+      readonly traceId: string | null;
+      readonly createdAt: Date;
+    }
+  | { readonly kind: 'conflict'; readonly taskId: TaskId };
