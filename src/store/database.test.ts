@@ -70,6 +70,14 @@ describeOnEveryDatabase('a database', (db) => {
     expect(rows.map((row) => row.setting)).toEqual(['off', 'off', 'off', 'off']);
   });
 
+  it('statements one after the other leave timers their turn', async () => {
+    const timer = AbortSignal.timeout(1);
+    for (let statement = 0; statement < 2_000 && !timer.aborted; statement += 1) {
+      await db().query('select');
+    }
+    expect(timer.aborted).toBe(true);
+  });
+
   it('knows the clock of the database', async () => {
     const [row] = await db().query<{ now: Date }>('select clock_timestamp() as now');
     expect(Math.abs(db().nowMs() - (row?.now.getTime() ?? 0))).toBeLessThan(60_000);
