@@ -2,83 +2,109 @@ import type { WorkerId } from '../domain/ids.js';
 import type { Lane } from '../domain/lane.js';
 import type { TakeRequest, Wake } from '../ready/ready-queue.js';
 
-interface Waiter {
-  readonly workerId: WorkerId;
-  readonly request: TakeRequest;
-  readonly capabilities: ReadonlySet<string>;
-  /** Share of the worker's slots in use: the least loaded is served first. */
-  readonly load: number;
-  readonly end: (woken: boolean) => void;
-}
-
 export interface WaitingPoll {
   readonly workerId: WorkerId;
   readonly request: TakeRequest;
+  /** Share of the worker's slots in use: the least loaded is served first. */
   readonly load: number;
 }
 
 /**
- * Polls that found nothing. An offer wakes as many as it has entries for, not all.
+ * Polls that look for work. Each is here from before it looks until it has its answer, so that no
+ * wake-up falls between a look that found nothing and the wait. An offer wakes as many as it has
+ * entries for, not all.
  */
 export class PollWaiters {
-  readonly #waiters = new Set<Waiter>();
+  readonly #waiters = new Set<PollWaiter>();
 
   get size(): number {
     return this.#waiters.size;
   }
 
-  /** Answers whether it was woken; else the time is over or the signal fired. */
-  wait(poll: WaitingPoll, waitMs: number, signal?: AbortSignal): Promise<boolean> {
-    return new Promise((resolve) => {
-      const waiter: Waiter = {
-        ...poll,
-        capabilities: new Set(poll.request.capabilities),
-        end: (woken) => {
-          clearTimeout(timer);
-          signal?.removeEventListener('abort', giveUp);
-          this.#waiters.delete(waiter);
-          resolve(woken);
-        },
-      };
-      const giveUp = () => {
-        waiter.end(false);
-      };
-      const timer = setTimeout(giveUp, waitMs);
-      if (signal?.aborted === true) {
-        giveUp();
-        return;
-      }
-      signal?.addEventListener('abort', giveUp, { once: true });
-      this.#waiters.add(waiter);
-    });
+  enter(poll: WaitingPoll): PollWaiter {
+    const waiter = new PollWaiter(poll);
+    this.#waiters.add(waiter);
+    return waiter;
   }
 
-  wake({ lanes, count }: Wake): void {
+  /** `used`: it looks again. Else a wake-up that it got goes to somebody who can use it. */
+  leave(waiter: PollWaiter, used: boolean): void {
+    this.#waiters.delete(waiter);
+    const { wokenBy } = waiter;
+    waiter.wokenBy = null;
+    if (!used && wokenBy !== null) this.wake(wokenBy);
+  }
+
+  wake(wake: Wake): void {
     if (this.#waiters.size === 0) return;
-    const able = [...this.#waiters].filter((waiter) => lanes.some((lane) => canTake(waiter, lane)));
+    const able = [...this.#waiters].filter((waiter) => waiter.canTakeAny(wake.lanes));
     able.sort((a, b) => a.load - b.load);
     let places = 0;
     for (const waiter of able) {
-      if (places >= count) return;
-      places += waiter.request.count;
-      waiter.end(true);
+      if (places >= wake.count) return;
+      places += waiter.count;
+      this.#waiters.delete(waiter);
+      waiter.end({ lanes: wake.lanes, count: waiter.count });
     }
   }
 
   wakeWorker(workerId: WorkerId): void {
-    for (const waiter of this.#waiters) if (waiter.workerId === workerId) waiter.end(true);
+    for (const waiter of this.#waiters) if (waiter.workerId === workerId) waiter.end(null);
   }
 
   wakeAll(): void {
-    for (const waiter of this.#waiters) waiter.end(true);
+    for (const waiter of this.#waiters) waiter.end(null);
   }
 }
 
-function canTake({ request, capabilities }: Waiter, lane: Lane): boolean {
-  return (
-    request.count > 0 &&
-    (request.taskTypes === null || request.taskTypes.includes(lane.taskType)) &&
-    (request.queues === null || request.queues.includes(lane.queue)) &&
-    lane.capabilities.every((capability) => capabilities.has(capability))
-  );
+export class PollWaiter {
+  readonly workerId: WorkerId;
+  readonly load: number;
+  /** Entries it asks for. */
+  readonly count: number;
+  readonly #request: TakeRequest;
+  readonly #capabilities: ReadonlySet<string>;
+  readonly #ended: Promise<void>;
+  #end: () => void = () => undefined;
+  /** Its share of the wake-up that ended its wait; null: nothing it could take. */
+  wokenBy: Wake | null = null;
+
+  constructor({ workerId, request, load }: WaitingPoll) {
+    this.workerId = workerId;
+    this.load = load;
+    this.count = request.count;
+    this.#request = request;
+    this.#capabilities = new Set(request.capabilities);
+    this.#ended = new Promise((resolve) => {
+      this.#end = resolve;
+    });
+  }
+
+  end(wake: Wake | null): void {
+    this.wokenBy = wake;
+    this.#end();
+  }
+
+  /** Until it is woken, which it may have been already, the time is over, or the signal fires. */
+  async wait(waitMs: number, signal?: AbortSignal): Promise<void> {
+    if (signal?.aborted === true) return;
+    const timer = setTimeout(this.#end, waitMs);
+    signal?.addEventListener('abort', this.#end, { once: true });
+    await this.#ended;
+    clearTimeout(timer);
+    signal?.removeEventListener('abort', this.#end);
+  }
+
+  canTakeAny(lanes: readonly Lane[]): boolean {
+    return this.count > 0 && lanes.some((lane) => this.#canTake(lane));
+  }
+
+  #canTake(lane: Lane): boolean {
+    const { taskTypes, queues } = this.#request;
+    return (
+      (taskTypes === null || taskTypes.includes(lane.taskType)) &&
+      (queues === null || queues.includes(lane.queue)) &&
+      lane.capabilities.every((capability) => this.#capabilities.has(capability))
+    );
+  }
 }

@@ -3,13 +3,14 @@ import type { WorkerId } from '../domain/ids.js';
 import type { ClaimedTask, PollAnswer, PollRequest } from '../protocol/api.js';
 import type { TakeAnswer, TakeRequest } from '../ready/ready-queue.js';
 import type { Claim } from './claim.js';
-import { asRefusal, type EngineContext } from './context.js';
+import type { EngineContext } from './context.js';
 import type { Feeder } from './feeder.js';
 import { takeRequest, type Fleet, type KnownWorker } from './fleet.js';
 import type { PollWaiters } from './poll-waiters.js';
 
 /** A wait is looked at again after this long, should a wake-up ever go astray. */
 const longestWaitMs = 5_000;
+const rebuildWaitMs = 100;
 
 export interface PollParts {
   readonly fleet: Fleet;
@@ -34,67 +35,71 @@ export class Poll {
   }
 
   async poll(workerId: WorkerId, request: PollRequest, signal?: AbortSignal): Promise<PollAnswer> {
-    this.#refuseUnlessServing();
     const endsAtMs = performance.now() + (request.waitMs ?? 0);
-    for (;;) {
-      const worker = await this.#parts.fleet.get(workerId);
-      const attempt = await this.#tryOnce(worker, request, signal);
-      const leftMs = endsAtMs - performance.now();
-      if (attempt.kind === 'answer') return attempt.answer;
-      if (leftMs <= 0 || hasLeft(signal)) return answer(worker, []);
-      const poll = { workerId, request: attempt.take, load: worker.load / worker.capacity };
-      const waitMs = Math.min(leftMs, attempt.waitMs ?? longestWaitMs, longestWaitMs);
-      const woken = await this.#parts.waiters.wait(poll, waitMs, signal);
-      if (woken && hasLeft(signal)) this.#parts.waiters.wakeAll();
+    while (!hasLeft(signal)) {
       this.#refuseUnlessServing();
+      const worker = await this.#parts.fleet.get(workerId);
+      const answer = await this.#lookAndWait(worker, request, endsAtMs, signal);
+      if (answer !== null) return answer;
     }
+    return { tasks: [], cancelled: [], drain: false };
   }
 
-  async #tryOnce(
+  /** Null: it was woken, or something may have changed; look again. */
+  async #lookAndWait(
     worker: KnownWorker,
     request: PollRequest,
+    endsAtMs: number,
     signal: AbortSignal | undefined,
-  ): Promise<
-    | { readonly kind: 'answer'; readonly answer: PollAnswer }
-    | { readonly kind: 'wait'; readonly take: TakeRequest; readonly waitMs: number | null }
-  > {
-    const wanted = worker.draining ? 0 : request.availableCapacity;
-    const take = takeRequest(worker, request, wanted);
-    if (worker.cancelled.size > 0 || worker.draining) {
-      return { kind: 'answer', answer: answer(worker, []) };
-    }
-    if (wanted === 0) return { kind: 'wait', take, waitMs: null };
-    for (;;) {
-      const taken = await this.#context.ready.take(take);
-      if (taken.kind === 'wait') return { kind: 'wait', take, waitMs: taken.waitMs };
-      if (taken.kind === 'rebuild') {
-        this.#parts.rebuild();
-        return { kind: 'wait', take, waitMs: 100 };
+  ): Promise<PollAnswer | null> {
+    const { waiters } = this.#parts;
+    const { workerId, load, capacity } = worker;
+    if (worker.cancelled.size > 0 || worker.draining) return withNews(worker, []);
+    const take = takeRequest(worker, request, request.availableCapacity);
+    const waiter = waiters.enter({ workerId, request: take, load: load / capacity });
+    let looksAgain = false;
+    try {
+      const taken = await this.#take(take);
+      if (taken.kind === 'taken') {
+        // From here on a wake-up is for those who have nothing yet.
+        waiters.leave(waiter, false);
+        return await this.#claim(worker, request, taken, signal);
       }
-      const tasks = await this.#claim(worker, request, taken, signal);
-      if (tasks.length > 0) return { kind: 'answer', answer: answer(worker, tasks) };
+      const leftMs = endsAtMs - performance.now();
+      if (leftMs <= 0) return withNews(worker, []);
+      await waiter.wait(Math.min(leftMs, taken.waitMs ?? longestWaitMs, longestWaitMs), signal);
+      looksAgain = !hasLeft(signal);
+      return null;
+    } finally {
+      waiters.leave(waiter, looksAgain);
     }
   }
 
+  async #take(request: TakeRequest): Promise<Exclude<TakeAnswer, { kind: 'rebuild' }>> {
+    if (request.count === 0) return { kind: 'wait', waitMs: null };
+    const taken = await this.#context.ready.take(request);
+    if (taken.kind !== 'rebuild') return taken;
+    this.#parts.rebuild();
+    return { kind: 'wait', waitMs: rebuildWaitMs };
+  }
+
+  /** Null: Postgres refused them all, or nobody listens any more. */
   async #claim(
     worker: KnownWorker,
-    request: PollRequest,
-    taken: TakeAnswer & { kind: 'taken' },
+    { prefetch }: PollRequest,
+    { entries, next }: TakeAnswer & { kind: 'taken' },
     signal: AbortSignal | undefined,
-  ): Promise<readonly ClaimedTask[]> {
+  ): Promise<PollAnswer | null> {
     const { claim, feeder, release, waiters } = this.#parts;
     // There is more than this worker asked for: whoever else waits for it should know.
-    if (taken.next !== null) waiters.wake({ lanes: [taken.next], count: 1 });
-    const tasks = await claim
-      .claim(worker.workerId, taken.entries, request.prefetch !== true)
-      .catch((error: unknown) => {
-        throw asRefusal(error);
-      });
-    feeder.noteTaken(taken.entries);
-    if (!hasLeft(signal)) return tasks;
-    // Nobody listens any more: back they go, rather than after two heartbeats.
+    if (next !== null) waiters.wake({ lanes: [next], count: 1 });
+    const tasks = await claim.claim(worker.workerId, entries, prefetch !== true);
+    feeder.noteTaken(entries);
+    if (tasks.length === 0) return null;
+    if (!hasLeft(signal)) return withNews(worker, tasks);
+    // Back they go at once, rather than after two heartbeats.
     await release(tasks);
-    return [];
+    return null;
   }
 
   #refuseUnlessServing(): void {
@@ -108,7 +113,7 @@ function hasLeft(signal: AbortSignal | undefined): boolean {
   return signal?.aborted === true;
 }
 
-function answer(worker: KnownWorker, tasks: readonly ClaimedTask[]): PollAnswer {
+function withNews(worker: KnownWorker, tasks: readonly ClaimedTask[]): PollAnswer {
   const cancelled = [...worker.cancelled];
   worker.cancelled.clear();
   return { tasks, cancelled, drain: worker.draining };
