@@ -3,7 +3,7 @@ import type { TaskId } from '../domain/ids.js';
 import { isLeased } from '../domain/task-state.js';
 import type { Cancellation, TaskFilter } from '../protocol/api.js';
 import { cancelTasks, findCancellable, type CancelledRow } from '../store/cancel-tasks.js';
-import { findStates } from '../store/read-tasks.js';
+import { findStates, findTask } from '../store/read-tasks.js';
 import { instant, patiently, tell, type EngineContext } from './context.js';
 import type { Feeder } from './feeder.js';
 import type { Fleet } from './fleet.js';
@@ -44,8 +44,19 @@ export class Cancel {
     }
     const state = (await findStates(this.#context.db, [taskId])).get(taskId);
     if (state === undefined) throw taskNotFound(taskId);
-    if (state === 'cancelled') return { taskId, wasExecuting: false, workerNotified: false };
+    if (state === 'cancelled') return this.#cancelledBefore(taskId);
     throw new SluiceError('task_ended', `Task ${taskId} has already ended as ${state}.`);
+  }
+
+  /** Asked again, the answer is the same. */
+  async #cancelledBefore(taskId: TaskId): Promise<Cancellation> {
+    const task = await findTask(this.#context.db, taskId, true, instant(this.#context));
+    const attempt = task?.history?.attempts.at(-1);
+    const wasExecuting =
+      attempt?.outcome === 'cancelled' &&
+      attempt.endedAt.getTime() === task?.completedAt?.getTime();
+    const workerNotified = wasExecuting && this.#fleet.find(attempt.workerId) !== null;
+    return { taskId, wasExecuting, workerNotified };
   }
 
   async cancelTasks(filter: TaskFilter): Promise<{ readonly cancelled: number }> {

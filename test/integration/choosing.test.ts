@@ -10,6 +10,7 @@ import {
   drafts,
   freshQueue,
   indexOf,
+  refusal,
   submitAll,
   TestWorker,
   untilStatus,
@@ -147,6 +148,34 @@ describeOnEveryEngine('choosing what runs next', (under) => {
     const rest = await waiting;
     expect(disorder(rest, 20)).toBe('none');
     await worker.completeAll([...taken, ...rest]);
+  });
+
+  it('a task that waits can be given another priority or time, and keeps to it', async () => {
+    const { engine, clock } = under();
+    const queue = freshQueue();
+    const worker = await TestWorker.register(engine, { queues: [queue] });
+    const [first, second, third] = await submitAll(
+      engine,
+      drafts(3, { taskType: 'noop', queue, priority: 'low' }),
+    );
+    if (first === undefined || second === undefined || third === undefined) {
+      throw new Error('3 were submitted');
+    }
+    const runAt = new Date(clock.nowMs() + 60_000);
+    const urgent = await engine.changeTask(third, { priority: 'high' });
+    expect(urgent.priority).toBe('high');
+    expect(await engine.changeTask(first, { runAt })).toMatchObject({ status: 'pending', runAt });
+    await untilStatus(engine, third, 'queued');
+    const taken = [await worker.takeOne(), await worker.takeOne()];
+    expect(taken.map(({ taskId }) => taskId)).toEqual([third, second]);
+    expect(await worker.look(1, { waitMs: 50 })).toEqual([]);
+    expect(await refusal(engine.changeTask(third, { priority: 'low' }))).toBe('task_started');
+
+    await engine.changeTask(first, { runAt: new Date(clock.nowMs()) });
+    taken.push(await worker.takeOne());
+    expect(taken[2]?.taskId).toBe(first);
+    await worker.completeAll(taken);
+    expect(await refusal(engine.changeTask(first, { priority: 'low' }))).toBe('task_ended');
   });
 
   it('R-CH6: no more than max_concurrency of a queue run at once', async () => {

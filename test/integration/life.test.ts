@@ -443,6 +443,11 @@ describeOnEveryEngine('the life of a task', (under) => {
       wasExecuting: true,
       workerNotified: true,
     });
+    expect(await engine.cancelTask(taskId)).toEqual({
+      taskId,
+      wasExecuting: true,
+      workerNotified: true,
+    });
     expect(await worker.complete(running, 'too late')).toMatchObject({ accepted: false });
     expect(await engine.getTask(taskId)).toMatchObject({ status: 'cancelled', result: null });
 

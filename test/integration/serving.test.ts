@@ -5,7 +5,8 @@ import { join } from 'node:path';
 import { pino } from 'pino';
 import { expect, it, onTestFinished } from 'vitest';
 
-import { NotOurTurnError } from '../../src/engine/open-engine.js';
+import { NotOurTurnError, openEngine } from '../../src/engine/open-engine.js';
+import { createTestDatabase } from '../support/postgres.js';
 import { until } from '../support/until.js';
 import {
   describeOnPostgres,
@@ -135,8 +136,10 @@ describeOnPostgres('who serves', (server) => {
   });
 
   it('R-CH12: whoever lost its turn hands out nothing, and what it accepts the new one feeds', async () => {
-    const first = await server().open({ settings: { ...slowSweeps, servingRenewMs: 1_000 } });
-    const second = await server().open({ settings: slowSweeps });
+    // A turn that no busy machine makes lapse, and of the two the second asks for it sooner.
+    const settings = { ...slowSweeps, servingLeaseMs: 60_000 };
+    const first = await server().open({ settings: { ...settings, servingRenewMs: 2_000 } });
+    const second = await server().open({ settings });
     const before = await first.submit({ taskType: 'noop', queue: 'handed-over' });
     await loseTurn();
     await until('the second to serve', () => second.notServing() === null);
@@ -149,6 +152,38 @@ describeOnPostgres('who serves', (server) => {
     const tasks = await able.take(2);
     expect(tasks.map(({ taskId }) => taskId)).toEqual([before.taskId, after.taskId]);
     await able.completeAll(tasks);
+  });
+
+  it('R-ST8, R-CH12: of four that open an empty database at once, one serves', async () => {
+    const { url, drop } = await createTestDatabase();
+    onTestFinished(drop);
+    const engines = await Promise.all(
+      Array.from({ length: 4 }, () => openEngine({ database: { kind: 'postgres', url } })),
+    );
+    const serving = engines.filter((engine) => engine.notServing() === null);
+    expect(serving).toHaveLength(1);
+    await Promise.all(engines.map((engine) => engine.close()));
+  });
+
+  it('whoever waits for a task in one process sees it end in another', async () => {
+    const serving = await server().open({ settings: quickTurns });
+    const submitting = await server().open({ role: 'submit', settings: quickTurns });
+    const { taskId } = await submitting.submit({ taskType: 'noop', queue: 'awaited' });
+    const waiting = submitting.waitForTask(taskId, 20_000);
+    const worker = await TestWorker.register(serving, { queues: ['awaited'] });
+    await worker.complete(await worker.takeOne(), 'seen');
+    expect(await waiting).toMatchObject({ status: 'completed', result: 'seen' });
+  });
+
+  it('closing answers the polls that wait, and leaves the turn to the next', async () => {
+    const engine = await server().open({ settings: quickTurns });
+    const worker = await TestWorker.register(engine, { queues: ['nothing'] });
+    const polls = Array.from({ length: 10 }, () => refusal(worker.look(1, { waitMs: 60_000 })));
+    await engine.submit({ taskType: 'noop', queue: 'elsewhere' });
+    await engine.close();
+    expect(new Set(await Promise.all(polls))).toEqual(new Set(['standby']));
+    const next = await server().open({ settings: quickTurns, waitForTurn: false });
+    expect(next.notServing()).toBeNull();
   });
 
   it('a standby that is closed while it takes over stops for good', async () => {
