@@ -133,6 +133,8 @@ async function recoversAtBoot(database: DatabaseOptions): Promise<void> {
     return live.depth.medium === queued.length;
   });
   const worker = await TestWorker.register(engine);
+  const stopBeating = worker.keepBeating(50);
+  onTestFinished(stopBeating);
   const tasks = await worker.take(queued.length);
   const answers = await worker.completeAll(tasks);
   expect(answers.every(({ accepted }) => accepted)).toBe(true);

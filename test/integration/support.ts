@@ -193,6 +193,17 @@ export class TestWorker {
     return this.report({ taskId, lease, status: 'failed', error: { ...broken, ...error } });
   }
 
+  /** Where a lease is short and the machine may be busy. Answers with how to stop. */
+  keepBeating(everyMs: number): () => void {
+    const beating = setInterval(() => {
+      const beat = { currentLoad: 0, status: 'active' } as const;
+      this.#engine.heartbeat(this.workerId, beat).catch(() => undefined);
+    }, everyMs);
+    return () => {
+      clearInterval(beating);
+    };
+  }
+
   beat(holding: readonly Held[]): ReturnType<Engine['heartbeat']> {
     return this.#engine.heartbeat(this.workerId, {
       currentLoad: holding.length,

@@ -267,13 +267,13 @@ describeOnPostgres('workers across a restart of the server', (server) => {
   });
 
   it('R-WO9: a worker that goes on through a restart keeps its leases under its id', async () => {
-    const first = await server().open({ settings: { leaseMs: 1_000 } });
+    const first = await server().open();
     const worker = await TestWorker.register(first, { queues: ['kept'] });
     await submitAll(first, drafts(10, { taskType: 'noop', queue: 'kept' }));
     const held = await worker.take(10);
     await first.close();
 
-    const second = await server().open({ settings: { leaseMs: 1_000, sweepIntervalMs: 20 } });
+    const second = await server().open();
     const same = new TestWorker(second, worker.workerId);
     expect(await same.beat(held)).toMatchObject({ lost: [] });
     expect(await same.look(5)).toEqual([]);
