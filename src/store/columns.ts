@@ -16,6 +16,18 @@ export function sparseColumn<Item>(
   return items.some((item) => pick(item) !== null) ? column(items, pick) : null;
 }
 
+/**
+ * A column of JSON documents, as one JSON array. As texts in a Postgres array every quote in them
+ * would be escaped here and unescaped there: 20 µs instead of 10 for a prompt of 1 KB.
+ */
+export function jsonColumn<Item>(
+  items: readonly Item[],
+  pick: (item: Item) => string | null,
+): string | null {
+  if (!items.some((item) => pick(item) !== null)) return null;
+  return `[${items.map((item) => pick(item) ?? 'null').join(',')}]`;
+}
+
 type Value = string | number | boolean | Date | Buffer | null;
 
 function elementText(value: Value): string {

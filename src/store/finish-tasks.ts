@@ -2,7 +2,7 @@ import type { Lease, TaskId, WorkerId } from '../domain/ids.js';
 import { priorityOf } from '../domain/priority.js';
 import type { Cost } from '../domain/queue-settings.js';
 import type { Held } from '../protocol/api.js';
-import { heldColumns, sparseColumn } from './columns.js';
+import { heldColumns, jsonColumn, sparseColumn } from './columns.js';
 import type { Database, Instant, Queryable } from './database.js';
 import { finishFenced, type FinishedRow } from './finish-members.js';
 import { costOf } from './task-row.js';
@@ -21,8 +21,9 @@ const completeTasksSql = `
 with done as (
   delete from sluice.tasks task
   using
-    unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::real[])
-      as report (id, lease, result, usage, execution_seconds),
+    rows from (
+      unnest($1::uuid[], $2::uuid[], $4::text[], $5::real[]), json_array_elements($3::json)
+    ) as report (id, lease, usage, execution_seconds, result),
     lateral (select ctid as place from sluice.tasks where id = report.id offset 0) as found
   where task.ctid = found.place and task.lease = report.lease
     and (task.workflow_id is null or $7)
@@ -42,7 +43,7 @@ with done as (
     queued_at, assigned_at, started_at, now, dispatch_deadline_seconds, timeout_seconds,
     max_retries, retry_count, attempt, deferrals, returns, lease, worker_id, workflow_id,
     halts_workflow, idempotency_key, cost, user_id, tags, trace_id, progress_percent,
-    progress_message, result::json, usage::json, execution_seconds, past_attempts
+    progress_message, result, usage::json, execution_seconds, past_attempts
   from done
 )
 select
@@ -81,7 +82,7 @@ async function complete(
 ): Promise<FinishedRow[]> {
   const rows = await db.query<Row>(completeTasksSql, [
     ...heldColumns(completions),
-    sparseColumn(completions, (completion) => completion.resultJson),
+    jsonColumn(completions, (completion) => completion.resultJson),
     sparseColumn(completions, (completion) => completion.usageJson),
     sparseColumn(completions, (completion) => completion.executionSeconds),
     now,

@@ -1,7 +1,7 @@
 import type { TaskId } from '../domain/ids.js';
 import { rankOf } from '../domain/priority.js';
 import type { WaitsFor } from '../domain/task-state.js';
-import { arrayLiteral, column, sparseColumn } from './columns.js';
+import { arrayLiteral, column, jsonColumn, sparseColumn } from './columns.js';
 import type { Instant, Queryable } from './database.js';
 import type { NewTask, Submitted } from './new-task.js';
 
@@ -13,8 +13,9 @@ function insertSql(keys: { taken: string; isWinner: string }): string {
   return `
 with ${keys.taken} inputs as (
   insert into sluice.task_inputs (task_id, parameters)
-  select id, parameters::json
-  from unnest($2::uuid[], $3::text[], $20::text[]) as draft (id, parameters, key)
+  select id, parameters
+  from rows from (unnest($2::uuid[], $20::text[]), json_array_elements($3::json))
+    as draft (id, key, parameters)
   where ${keys.isWinner}
 )
 insert into sluice.tasks (
@@ -108,7 +109,7 @@ export async function insertTasks(
   const parameters = [
     now,
     column(tasks, (task) => task.taskId),
-    column(tasks, (task) => task.parametersJson),
+    jsonColumn(tasks, (task) => task.parametersJson),
     column(tasks, (task) => task.queue),
     column(tasks, (task) => task.taskType),
     sparseColumn(tasks, (task) => listOrNull(task.capabilities)),
