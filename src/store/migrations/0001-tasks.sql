@@ -1,6 +1,6 @@
 -- The living: small rows, whatever the history. A status change never rewrites a prompt.
--- Indexed texts are compared by their bytes: several times faster than by the rules of a language,
--- and an index does not break when an upgrade of the system changes those rules.
+-- Indexed texts are compared by their bytes, not by the rules of a language: an index does not break
+-- when an upgrade of the system changes those rules, and the order is the same everywhere.
 create sequence sluice.task_seq;
 
 create table sluice.tasks (
