@@ -23,10 +23,11 @@ import { createTestDatabase } from '../support/postgres.js';
 import { until } from '../support/until.js';
 import { freshPglite } from '../support/pglite.js';
 
-/** Ticks in a hurry. */
+/** Ticks in a hurry, and a turn that does not lapse when the machine is busy. */
 export const quickTicks: Partial<EngineSettings> = {
   sweepIntervalMs: 20,
   discoverIntervalMs: 20,
+  servingLeaseMs: 60_000,
 };
 
 export interface EngineUnderTest {

@@ -239,7 +239,7 @@ describeOnEveryEngine(
 
 describeOnPostgres('workers across a restart of the server', (server) => {
   it('R-RE1: a lease lapses only after one full lease of hearing, and then at no cost', async () => {
-    const settings = { leaseMs: 1_500, servingLeaseMs: 1_500, servingRenewMs: 300 };
+    const settings = { leaseMs: 1_500 };
     const first = await server().open({ settings });
     const worker = await TestWorker.register(first, { queues: ['orphans'] });
     // More than one sweep takes at once.
