@@ -57,7 +57,7 @@ export class Claim {
     claims: readonly PromiseSettledResult<unknown>[],
   ): Promise<void> {
     const failed = entries.filter((_, index) => claims[index]?.status === 'rejected');
-    await this.#context.ready.refund(failed.map(({ taskId }) => taskId));
+    await this.#context.ready.refund(failed);
   }
 
   async #write(wishes: readonly Wish[]): Promise<(ClaimedRow | null)[]> {
@@ -67,18 +67,23 @@ export class Claim {
       workerId,
       start,
     }));
-    const taskIds = claims.map(({ taskId }) => taskId);
     const rows = await claimTasks(db, claims, settings.unstartedMs, instant(this.#context));
-    const byId = new Map(rows.map((row) => [row.taskId, row]));
-    const refused = taskIds.filter((taskId) => !byId.has(taskId));
-    await this.#slots.confirm(rows);
-    if (refused.length > 0) await ready.refund(refused);
-    for (const wish of wishes) this.#tell(wish, byId.get(wish.entry.taskId));
-    return taskIds.map((taskId) => byId.get(taskId) ?? null);
+    const answers = handOut(wishes, rows);
+    const granted = wishes.filter((_, index) => answers[index] !== null);
+    const refused = wishes.filter((_, index) => answers[index] === null);
+    await this.#slots.confirm(
+      rows,
+      granted.map(({ entry }) => entry),
+    );
+    if (refused.length > 0) await ready.refund(refused.map(({ entry }) => entry));
+    wishes.forEach((wish, index) => {
+      const row = answers[index];
+      if (row) this.#tell(wish, row);
+    });
+    return answers;
   }
 
-  #tell({ entry, start }: Wish, row: ClaimedRow | undefined): void {
-    if (row === undefined) return;
+  #tell({ entry, start }: Wish, row: ClaimedRow): void {
     const { taskId, queue, taskType, priority, attempt, waitedMs } = row;
     tell(this.#context, {
       taskId,
@@ -92,6 +97,17 @@ export class Claim {
       effectivePriority: entry.effectivePriority,
     });
   }
+}
+
+/** A row goes to one wish of the worker that got it: after a rebuild two may wish for one task. */
+function handOut(wishes: readonly Wish[], rows: readonly ClaimedRow[]): (ClaimedRow | null)[] {
+  const left = new Map(rows.map((row) => [row.taskId, row]));
+  return wishes.map(({ entry: { taskId }, workerId }) => {
+    const row = left.get(taskId);
+    if (row?.workerId !== workerId) return null;
+    left.delete(taskId);
+    return row;
+  });
 }
 
 function toClaimedTask(row: ClaimedRow, { effectivePriority }: Taken): ClaimedTask {

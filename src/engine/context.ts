@@ -57,7 +57,9 @@ export async function patiently<T>(write: () => Promise<T>): Promise<T> {
 /** An outage becomes an answer that says when to come back; anything else stays what it is. */
 export function asRefusal(error: unknown): unknown {
   if (error instanceof DatabaseAwayError) {
-    const detail = 'Postgres cannot be reached; nothing was changed. Try again in a second.';
+    const detail =
+      'Postgres cannot be reached. What was under way may or may not have been done: ' +
+      'ask again in a second, with the same idempotency key.';
     return new SluiceError('unavailable', detail, { cause: error, retryAfterSeconds: 1 });
   }
   if (error instanceof LockedError) {

@@ -42,6 +42,7 @@ export type Role =
   | 'submit';
 
 const queueRefreshMs = 2_000;
+const notServingWaitMs = 200;
 
 /** The use cases, joined: everything that can be asked of Sluice, in this process. */
 export class Engine implements api.SluiceApi {
@@ -100,7 +101,7 @@ export class Engine implements api.SluiceApi {
     });
     this.#replay = new Replay(context, this.#feeder);
     this.#read = new Read(context);
-    this.#explain = new Explain(context, this.#read, this.#queues);
+    this.#explain = new Explain(context, this.#read);
     this.#health = new Health(context, this.#explain);
     this.#line = new Line(context);
     this.#queueControl = new QueueControl(context, this.#queues, this.#line, this.#throughput);
@@ -163,8 +164,9 @@ export class Engine implements api.SluiceApi {
     return this.#health.databaseTrouble();
   }
 
-  stuckTask(): Promise<api.Explanation | null> {
-    return this.#health.stuckTask();
+  /** Null also while another process serves: it claims, and knows better. */
+  async stuckTask(): Promise<api.Explanation | null> {
+    return this.notServing() === null ? this.#health.stuckTask() : null;
   }
 
   subscribe(listener: (event: TaskEvent) => void): () => void {
@@ -189,13 +191,15 @@ export class Engine implements api.SluiceApi {
 
   async #beginServing(): Promise<void> {
     this.#hearing.lost();
+    // Others may have buried a worker meanwhile; the rows know.
+    this.#fleet.clear();
     await this.#rebuild();
     await this.#feeder.discover();
-    const feeding = this.#loop(() => this.#feeder.tick());
-    this.#feeder.onWake(() => {
+    const feeding = this.#loop(() => this.#whileServing(() => this.#feeder.tick()));
+    this.#feeder.begin(() => {
       feeding.wake();
     });
-    const sweeping = this.#loop(() => this.#sweeper.tick());
+    const sweeping = this.#loop(() => this.#whileServing(() => this.#sweeper.tick()));
     const refreshing = this.#loop(async () => {
       await this.#queues.refresh();
       return queueRefreshMs;
@@ -204,8 +208,13 @@ export class Engine implements api.SluiceApi {
     for (const loop of this.#servingLoops) loop.start();
   }
 
+  /** A turn that could not be renewed may be another's: its ready queue needs what is fed. */
+  async #whileServing(tick: () => Promise<number>): Promise<number> {
+    return this.#turn?.holds() === true ? tick() : notServingWaitMs;
+  }
+
   async #endServing(): Promise<void> {
-    this.#feeder.onWake(() => undefined);
+    this.#feeder.end();
     await Promise.all(this.#servingLoops.map((loop) => loop.stop()));
     this.#servingLoops = [];
     this.#waiters.wakeAll();

@@ -1,10 +1,11 @@
 import type { TaskId } from '../domain/ids.js';
+import { defaultQueueSettings, type QueueSettings } from '../domain/queue-settings.js';
 import { hasEnded, isLeased } from '../domain/task-state.js';
 import type { Explanation, TaskView, WaitReason, WorkerView } from '../protocol/api.js';
+import { findQueue } from '../store/queues.js';
 import { findWaitsFor } from '../store/read-tasks.js';
 import { findActiveWorkers } from '../store/workers.js';
 import type { EngineContext } from './context.js';
-import type { QueueDirectory } from './queue-directory.js';
 import type { Read } from './read.js';
 
 const countedPositions = 1_000;
@@ -14,29 +15,29 @@ const maxWorkersLookedAt = 1_000;
 export class Explain {
   readonly #context: EngineContext;
   readonly #read: Read;
-  readonly #queues: QueueDirectory;
 
-  constructor(context: EngineContext, read: Read, queues: QueueDirectory) {
+  constructor(context: EngineContext, read: Read) {
     this.#context = context;
     this.#read = read;
-    this.#queues = queues;
   }
 
   async explainTask(taskId: TaskId): Promise<Explanation> {
     const task = await this.#read.getTask(taskId, false);
     const { status } = task;
     if (hasEnded(status) || isLeased(status)) return { taskId, status, reasons: [] };
+    const queue = await findQueue(this.#context.db, task.queue);
+    const settings = queue?.settings ?? defaultQueueSettings;
     const reasons = [
-      ...(await this.#backlogReason(task)),
-      ...this.#pauseReason(task),
-      ...(await this.#concurrencyReason(task)),
+      ...(await this.#backlogReason(task, settings)),
+      ...this.#pauseReason(task, settings),
+      ...(await this.#concurrencyReason(task, settings)),
       ...(await this.#workerReason(task)),
       ...(await this.#positionReason(task)),
     ];
     return { taskId, status, reasons };
   }
 
-  async #backlogReason(task: TaskView): Promise<WaitReason[]> {
+  async #backlogReason(task: TaskView, { maxReady }: QueueSettings): Promise<WaitReason[]> {
     if (task.status !== 'pending') return [];
     const waitsFor = await findWaitsFor(this.#context.db, task.taskId);
     switch (waitsFor) {
@@ -52,7 +53,6 @@ export class Explain {
           },
         ];
       case 'room': {
-        const { maxReady } = this.#queues.settingsOf(task.queue);
         const detail = `Its part of the ready queue holds ${String(maxReady)} at most; it comes in when one is taken.`;
         return [{ kind: 'no_room', detail }];
       }
@@ -61,15 +61,16 @@ export class Explain {
     }
   }
 
-  #pauseReason({ queue }: TaskView): WaitReason[] {
-    const { paused, pausedUntil } = this.#queues.settingsOf(queue);
+  #pauseReason({ queue }: TaskView, { paused, pausedUntil }: QueueSettings): WaitReason[] {
     const isOver = pausedUntil !== null && pausedUntil.getTime() <= this.#context.db.nowMs();
     if (!paused || isOver) return [];
     return [{ kind: 'paused', detail: `Queue ${queue} is paused.`, ...until(pausedUntil) }];
   }
 
-  async #concurrencyReason({ queue }: TaskView): Promise<WaitReason[]> {
-    const { maxConcurrency } = this.#queues.settingsOf(queue);
+  async #concurrencyReason(
+    { queue }: TaskView,
+    { maxConcurrency }: QueueSettings,
+  ): Promise<WaitReason[]> {
     if (maxConcurrency === null) return [];
     const { running } = await this.#context.ready.live(queue);
     if (running < maxConcurrency) return [];

@@ -10,6 +10,7 @@ const maxFedAtOnce = 2_000;
 const maxDueAtOnce = 2_000;
 const maxWindowsAtOnce = 500;
 const maxDiscoveredAtOnce = 1_000;
+const lockedWaitMs = 100;
 
 /**
  * Moves backlog to the ready queue, oldest first, as room appears. It looks only at windows that
@@ -24,7 +25,8 @@ export class Feeder {
   readonly #hungry = new WindowMap<true>();
   #nextDiscoveryMs = 0;
   #nextDueMs = 0;
-  #wake: () => void = () => undefined;
+  /** Null while another process serves: its feeder finds what is noted here. */
+  #wake: (() => void) | null = null;
 
   constructor(context: EngineContext, queues: QueueDirectory, places: Places) {
     this.#context = context;
@@ -32,8 +34,15 @@ export class Feeder {
     this.#places = places;
   }
 
-  onWake(wake: () => void): void {
+  begin(wake: () => void): void {
     this.#wake = wake;
+    wake();
+  }
+
+  end(): void {
+    this.#wake = null;
+    this.#backlog.clear();
+    this.#hungry.clear();
   }
 
   hasBacklog(window: Window): boolean {
@@ -42,6 +51,7 @@ export class Feeder {
 
   /** Work of this window stays in Postgres: new work queues up behind it. */
   noteBacklog(window: Window): void {
+    if (this.#wake === null) return;
     this.#note(window);
     this.#wake();
   }
@@ -51,20 +61,20 @@ export class Feeder {
     const dueMs = performance.now() + delayMs;
     if (dueMs >= this.#nextDueMs) return;
     this.#nextDueMs = dueMs;
-    this.#wake();
+    this.#wake?.();
   }
 
   /** Backlog appeared somewhere, for example behind a workflow's head: look for it at once. */
   noteUnknownBacklog(): void {
     this.#nextDiscoveryMs = 0;
-    this.#wake();
+    this.#wake?.();
   }
 
   /** These were taken from: refill them before they run dry. */
   noteTaken(windows: readonly Window[]): void {
     if (this.#backlog.size === 0) return;
     for (const window of windows) if (this.#backlog.has(window)) this.#hungry.set(window, true);
-    if (this.#hungry.size > 0) this.#wake();
+    if (this.#hungry.size > 0) this.#wake?.();
   }
 
   async tick(): Promise<number> {
@@ -95,7 +105,8 @@ export class Feeder {
     const due = await wakeDue(db, maxDueAtOnce, instant(this.#context));
     for (const window of due.windows) this.#note(window);
     const delayMs = Math.min(due.nextDueInMs ?? Infinity, settings.discoverIntervalMs);
-    this.#nextDueMs = performance.now() + Math.max(0, delayMs);
+    // What is due and yet was not woken is in somebody's hands: no use in asking again at once.
+    this.#nextDueMs = performance.now() + Math.max(due.woken === 0 ? lockedWaitMs : 0, delayMs);
   }
 
   #note(window: Window): void {

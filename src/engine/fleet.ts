@@ -58,6 +58,10 @@ export class Fleet {
     return this.#workers.get(workerId) ?? null;
   }
 
+  clear(): void {
+    this.#workers.clear();
+  }
+
   forget(workerId: WorkerId): void {
     this.#workers.delete(workerId);
   }

@@ -1,3 +1,4 @@
+import { isLeased } from '../domain/task-state.js';
 import type { Explanation } from '../protocol/api.js';
 import { walkQueued } from '../store/walk-line.js';
 import { instant, type EngineContext } from './context.js';
@@ -15,8 +16,8 @@ export class Health {
   constructor(context: EngineContext, explain: Explain) {
     this.#context = context;
     this.#explain = explain;
-    context.events.subscribe(({ from }) => {
-      if (from === 'queued') this.#lastClaimMs = performance.now();
+    context.events.subscribe(({ from, to }) => {
+      if (from === 'queued' && isLeased(to)) this.#lastClaimMs = performance.now();
     });
   }
 

@@ -25,7 +25,7 @@ describe('PollWaiters', () => {
     const waiter = enter(waiters);
     waiters.wake({ lanes: [plain], count: 1 });
     await waiter.wait(3_600_000);
-    expect(waiter.wokenBy).toEqual({ lanes: [plain], count: 1 });
+    expect(waiter.takeWake()).toEqual({ lanes: [plain], count: 1 });
   });
 
   it('an offer of one wakes one, the least loaded that can take it', () => {
@@ -34,7 +34,7 @@ describe('PollWaiters', () => {
     const unable = enter(waiters, { load: 0 });
     const idle = enter(waiters, { load: 0.1, request: { capabilities: ['gpu'] } });
     waiters.wake({ lanes: [gpu], count: 1 });
-    expect([busy, unable, idle].map(({ wokenBy }) => wokenBy !== null)).toEqual([
+    expect([busy, unable, idle].map((waiter) => waiter.takeWake() !== null)).toEqual([
       false,
       false,
       true,
@@ -45,7 +45,7 @@ describe('PollWaiters', () => {
     const waiters = new PollWaiters();
     const all = [3, 3, 3, 0].map((count) => enter(waiters, { request: { count } }));
     waiters.wake({ lanes: [plain], count: 4 });
-    expect(all.filter(({ wokenBy }) => wokenBy !== null)).toHaveLength(2);
+    expect(all.filter((waiter) => waiter.takeWake() !== null)).toHaveLength(2);
   });
 
   it('a wake-up that its poll did not use goes to the next', () => {
@@ -53,8 +53,8 @@ describe('PollWaiters', () => {
     const first = enter(waiters);
     waiters.wake({ lanes: [plain], count: 1 });
     const second = enter(waiters, { load: 1 });
-    waiters.leave(first, false);
-    expect(second.wokenBy).not.toBeNull();
+    waiters.leave(first);
+    expect(second.takeWake()).not.toBeNull();
   });
 
   it('and one that it used does not', () => {
@@ -62,8 +62,9 @@ describe('PollWaiters', () => {
     const first = enter(waiters);
     waiters.wake({ lanes: [plain], count: 1 });
     const second = enter(waiters);
-    waiters.leave(first, true);
-    expect(second.wokenBy).toBeNull();
+    first.takeWake();
+    waiters.leave(first);
+    expect(second.takeWake()).toBeNull();
   });
 
   it('news for a worker end its waits and pass nothing on', async () => {
@@ -72,7 +73,7 @@ describe('PollWaiters', () => {
     const other = enter(waiters, { worker: 'other' });
     waiters.wakeWorker('told' as WorkerId);
     await told.wait(3_600_000);
-    waiters.leave(told, false);
-    expect(other.wokenBy).toBeNull();
+    waiters.leave(told);
+    expect(other.takeWake()).toBeNull();
   });
 });

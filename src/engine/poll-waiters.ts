@@ -27,12 +27,11 @@ export class PollWaiters {
     return waiter;
   }
 
-  /** `used`: it looks again. Else a wake-up that it got goes to somebody who can use it. */
-  leave(waiter: PollWaiter, used: boolean): void {
+  /** A wake-up that it got and did not use goes to somebody who can. */
+  leave(waiter: PollWaiter): void {
     this.#waiters.delete(waiter);
-    const { wokenBy } = waiter;
-    waiter.wokenBy = null;
-    if (!used && wokenBy !== null) this.wake(wokenBy);
+    const unused = waiter.takeWake();
+    if (unused !== null) this.wake(unused);
   }
 
   wake(wake: Wake): void {
@@ -66,8 +65,7 @@ export class PollWaiter {
   readonly #capabilities: ReadonlySet<string>;
   readonly #ended: Promise<void>;
   #end: () => void = () => undefined;
-  /** Its share of the wake-up that ended its wait; null: nothing it could take. */
-  wokenBy: Wake | null = null;
+  #wokenBy: Wake | null = null;
 
   constructor({ workerId, request, load }: WaitingPoll) {
     this.workerId = workerId;
@@ -80,9 +78,17 @@ export class PollWaiter {
     });
   }
 
+  /** Null: there is news for it, but nothing to take. */
   end(wake: Wake | null): void {
-    this.wokenBy = wake;
+    this.#wokenBy = wake;
     this.#end();
+  }
+
+  /** Its share of the wake-up that ended its wait, once: who takes it uses it or passes it on. */
+  takeWake(): Wake | null {
+    const wake = this.#wokenBy;
+    this.#wokenBy = null;
+    return wake;
   }
 
   /** Until it is woken, which it may have been already, the time is over, or the signal fires. */

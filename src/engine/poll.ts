@@ -1,7 +1,7 @@
 import { SluiceError } from '../domain/errors.js';
 import type { WorkerId } from '../domain/ids.js';
 import type { ClaimedTask, PollAnswer, PollRequest } from '../protocol/api.js';
-import type { TakeAnswer, TakeRequest } from '../ready/ready-queue.js';
+import type { TakeAnswer, TakeRequest, Wake } from '../ready/ready-queue.js';
 import type { Claim } from './claim.js';
 import type { EngineContext } from './context.js';
 import type { Feeder } from './feeder.js';
@@ -24,6 +24,12 @@ export interface PollParts {
   readonly rebuild: () => void;
 }
 
+type Looked =
+  | { readonly kind: 'answer'; readonly answer: PollAnswer }
+  | { readonly kind: 'again'; readonly wokenBy: Wake | null };
+
+const lookAgain: Looked = { kind: 'again', wokenBy: null };
+
 /** A worker asks for work and waits until there is some, or news for it, or its time is over. */
 export class Poll {
   readonly #context: EngineContext;
@@ -35,43 +41,50 @@ export class Poll {
   }
 
   async poll(workerId: WorkerId, request: PollRequest, signal?: AbortSignal): Promise<PollAnswer> {
+    const { fleet, waiters } = this.#parts;
     const endsAtMs = performance.now() + (request.waitMs ?? 0);
-    while (!hasLeft(signal)) {
-      this.#refuseUnlessServing();
-      const worker = await this.#parts.fleet.get(workerId);
-      const answer = await this.#lookAndWait(worker, request, endsAtMs, signal);
-      if (answer !== null) return answer;
+    let wokenBy: Wake | null = null;
+    try {
+      while (!hasLeft(signal)) {
+        this.#refuseUnlessServing();
+        const worker = await fleet.get(workerId);
+        if (worker.cancelled.size > 0 || worker.draining) return withNews(worker, []);
+        wokenBy = null;
+        const answer = await this.#lookAndWait(worker, request, endsAtMs, signal);
+        if (answer.kind === 'answer') return answer.answer;
+        wokenBy = answer.wokenBy;
+      }
+      return { tasks: [], cancelled: [], drain: false };
+    } finally {
+      // Woken, but it did not look: somebody else should.
+      if (wokenBy !== null) waiters.wake(wokenBy);
     }
-    return { tasks: [], cancelled: [], drain: false };
   }
 
-  /** Null: it was woken, or something may have changed; look again. */
+  /** `again`: it was woken, or something may have changed. */
   async #lookAndWait(
     worker: KnownWorker,
     request: PollRequest,
     endsAtMs: number,
     signal: AbortSignal | undefined,
-  ): Promise<PollAnswer | null> {
+  ): Promise<Looked> {
     const { waiters } = this.#parts;
     const { workerId, load, capacity } = worker;
-    if (worker.cancelled.size > 0 || worker.draining) return withNews(worker, []);
     const take = takeRequest(worker, request, request.availableCapacity);
     const waiter = waiters.enter({ workerId, request: take, load: load / capacity });
-    let looksAgain = false;
     try {
       const taken = await this.#take(take);
       if (taken.kind === 'taken') {
         // From here on a wake-up is for those who have nothing yet.
-        waiters.leave(waiter, false);
+        waiters.leave(waiter);
         return await this.#claim(worker, request, taken, signal);
       }
       const leftMs = endsAtMs - performance.now();
-      if (leftMs <= 0) return withNews(worker, []);
+      if (leftMs <= 0) return { kind: 'answer', answer: withNews(worker, []) };
       await waiter.wait(Math.min(leftMs, taken.waitMs ?? longestWaitMs, longestWaitMs), signal);
-      looksAgain = !hasLeft(signal);
-      return null;
+      return { kind: 'again', wokenBy: waiter.takeWake() };
     } finally {
-      waiters.leave(waiter, looksAgain);
+      waiters.leave(waiter);
     }
   }
 
@@ -83,23 +96,23 @@ export class Poll {
     return { kind: 'wait', waitMs: rebuildWaitMs };
   }
 
-  /** Null: Postgres refused them all, or nobody listens any more. */
+  /** `again`: Postgres refused them all, or nobody listens any more. */
   async #claim(
     worker: KnownWorker,
     { prefetch }: PollRequest,
     { entries, next }: TakeAnswer & { kind: 'taken' },
     signal: AbortSignal | undefined,
-  ): Promise<PollAnswer | null> {
+  ): Promise<Looked> {
     const { claim, feeder, release, waiters } = this.#parts;
     // There is more than this worker asked for: whoever else waits for it should know.
     if (next !== null) waiters.wake({ lanes: [next], count: 1 });
     const tasks = await claim.claim(worker.workerId, entries, prefetch !== true);
     feeder.noteTaken(entries);
-    if (tasks.length === 0) return null;
-    if (!hasLeft(signal)) return withNews(worker, tasks);
+    if (tasks.length === 0) return lookAgain;
+    if (!hasLeft(signal)) return { kind: 'answer', answer: withNews(worker, tasks) };
     // Back they go at once, rather than after two heartbeats.
     await release(tasks);
-    return null;
+    return lookAgain;
   }
 
   #refuseUnlessServing(): void {

@@ -1,31 +1,43 @@
 import { defaultQueueSettings, type QueueSettings } from '../domain/queue-settings.js';
 import type { ConfiguredQueue } from '../ready/ready-queue.js';
-import { allQueues, ensureQueues } from '../store/queues.js';
+import { ensureQueues, findConfigured } from '../store/queues.js';
 import type { EngineContext } from './context.js';
 
-/** The queues there are, as last read: Postgres holds the truth, the ready queue is told of it. */
+/** A change that committed late may be older than one already seen. */
+const overlapMs = 30_000;
+const maxRememberedNames = 100_000;
+
+/**
+ * The queues that were configured, as last read: Postgres holds the truth, the ready queue is told
+ * of it. Any other queue has the defaults, and costs nothing here.
+ */
 export class QueueDirectory {
   readonly #context: EngineContext;
-  readonly #queues = new Map<string, ConfiguredQueue>();
+  readonly #configured = new Map<string, ConfiguredQueue>();
+  /** Names that have a row. */
+  readonly #names = new Set<string>();
+  #readAtMs: number | null = null;
 
   constructor(context: EngineContext) {
     this.#context = context;
   }
 
   all(): readonly ConfiguredQueue[] {
-    return [...this.#queues.values()];
+    return [...this.#configured.values()];
   }
 
   settingsOf(name: string): QueueSettings {
-    return this.#queues.get(name)?.settings ?? defaultQueueSettings;
+    return this.#configured.get(name)?.settings ?? defaultQueueSettings;
   }
 
+  /** Answers with what changed since the last time. */
   async load(): Promise<readonly ConfiguredQueue[]> {
-    const queues = await allQueues(this.#context.db);
-    const changed = queues.filter(
-      ({ name, version }) => version > (this.#queues.get(name)?.version ?? 0),
-    );
-    for (const queue of changed) this.#queues.set(queue.name, queue);
+    const { db } = this.#context;
+    const since = this.#readAtMs === null ? null : new Date(this.#readAtMs - overlapMs);
+    const readAtMs = db.nowMs();
+    const changed = (await findConfigured(db, since)).filter((queue) => this.#isNews(queue));
+    for (const queue of changed) this.#configured.set(queue.name, queue);
+    this.#readAtMs = readAtMs;
     return changed;
   }
 
@@ -37,23 +49,29 @@ export class QueueDirectory {
 
   /** After the commit that changed it. */
   async changed(queue: ConfiguredQueue): Promise<void> {
-    const known = this.#queues.get(queue.name);
-    if (known === undefined || known.version < queue.version) this.#queues.set(queue.name, queue);
+    if (this.#isNews(queue)) this.#configured.set(queue.name, queue);
     await this.#context.ready.configure([queue]);
   }
 
   /**
-   * Queues are created on first use, after the submit has committed and off its path: a row that
-   * every submit touched would be a lock that every submit waits for.
+   * Queues are created on first use, after the submit has committed and beside it: a row that every
+   * submit wrote would be a lock that every submit waits for. The next use tries again.
    */
+  ensureLater(names: Iterable<string>): void {
+    this.ensure(names).catch((error: unknown) => {
+      this.#context.log.warn({ err: error }, 'could not write down the names of new queues');
+    });
+  }
+
   async ensure(names: Iterable<string>): Promise<void> {
-    const unknown = [...new Set(names)].filter((name) => !this.#queues.has(name));
+    const unknown = [...names].filter((name) => !this.#names.has(name));
     if (unknown.length === 0) return;
     await ensureQueues(this.#context.db, unknown);
-    for (const name of unknown) {
-      if (!this.#queues.has(name)) {
-        this.#queues.set(name, { name, version: 0, settings: defaultQueueSettings });
-      }
-    }
+    if (this.#names.size > maxRememberedNames) this.#names.clear();
+    for (const name of unknown) this.#names.add(name);
+  }
+
+  #isNews({ name, version }: ConfiguredQueue): boolean {
+    return version > (this.#configured.get(name)?.version ?? 0);
   }
 }

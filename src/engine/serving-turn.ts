@@ -30,10 +30,14 @@ export class ServingTurn {
     this.#options = options;
   }
 
-  /** False as soon as another process might serve, whether or not this one has noticed. */
   isServing(): boolean {
+    return this.#begun && this.holds();
+  }
+
+  /** False as soon as another process might serve, whether or not this one has noticed. */
+  holds(): boolean {
     const { servingLeaseMs } = this.#context.settings;
-    return this.#begun && performance.now() - this.#renewedMs < servingLeaseMs;
+    return this.#holds && performance.now() - this.#renewedMs < servingLeaseMs;
   }
 
   async tick(): Promise<number> {
@@ -51,14 +55,14 @@ export class ServingTurn {
   async leave(): Promise<void> {
     if (!this.#holds) return;
     await this.#stepDown();
-    await leaveServing(this.#context.db, this.#holder);
+    await leaveServing(this.#context.db.urgent, this.#holder);
   }
 
   async #take(): Promise<void> {
     const { db, settings } = this.#context;
     const beganMs = performance.now();
     const now = instant(this.#context);
-    const turn = await takeServing(db, this.#holder, 'memory', settings.servingLeaseMs, now);
+    const turn = await takeServing(db.urgent, this.#holder, 'memory', settings.servingLeaseMs, now);
     if (turn.kind === 'standby') {
       this.#sayStandby(turn.mode);
       return;
@@ -87,7 +91,7 @@ export class ServingTurn {
 
   async #renew(): Promise<void> {
     const beganMs = performance.now();
-    if (await renewServing(this.#context.db, this.#holder, instant(this.#context))) {
+    if (await renewServing(this.#context.db.urgent, this.#holder, instant(this.#context))) {
       this.#renewedMs = beganMs;
       return;
     }

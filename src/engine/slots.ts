@@ -1,7 +1,7 @@
 import type { TaskId } from '../domain/ids.js';
 import type { Cost } from '../domain/queue-settings.js';
 import type { Held } from '../protocol/api.js';
-import type { Finished } from '../ready/ready-queue.js';
+import type { Finished, Grant } from '../ready/ready-queue.js';
 import { findAttempts } from '../store/find-attempts.js';
 import type { EngineContext } from './context.js';
 
@@ -32,9 +32,9 @@ export class Slots {
   }
 
   /** Postgres granted these. */
-  async confirm(running: readonly Running[]): Promise<void> {
+  async confirm(running: readonly Running[], grants: readonly Grant[]): Promise<void> {
     this.#remember(running);
-    await this.#context.ready.confirm(running.map(({ taskId }) => taskId));
+    await this.#context.ready.confirm(grants);
   }
 
   async free(finished: readonly Finished[]): Promise<void> {

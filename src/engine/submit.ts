@@ -159,7 +159,7 @@ export class Submit {
     if (offers.length > 0) await this.#context.ready.offer(offers);
     for (const window of backlog.windows()) this.#parts.feeder.noteBacklog(window);
     for (const [index, task] of tasks.entries()) this.#emit(task, submitted[index]);
-    await this.#parts.queues.ensure(queues);
+    this.#parts.queues.ensureLater(queues);
   }
 
   #emit({ queue, taskType, priority }: Prepared, outcome: Submitted | undefined): void {

@@ -151,8 +151,10 @@ export class Sweeper {
     if (orphans.length < maxAttemptsAtOnce) this.#blameless.clear();
   }
 
+  /** After an absence of ours workers first have the time of a heartbeat to report what ended. */
   async #endOverdue(): Promise<void> {
     const { db, random, settings } = this.#context;
+    if (this.#parts.hearing.forMs() < settings.heartbeatIntervalMs) return;
     const overdue = await findOverdue(
       db,
       maxAttemptsAtOnce,

@@ -31,6 +31,10 @@ export class WindowMap<Value> {
     this.#entries.delete(windowKey(lane, priority));
   }
 
+  clear(): void {
+    this.#entries.clear();
+  }
+
   windows(): Window[] {
     return [...this.#entries.values()].map(([window]) => window);
   }

@@ -11,6 +11,7 @@ import { levelOf, type ReadyEntry, type ReadyLane } from './ready-lane.js';
 import type {
   ConfiguredQueue,
   Finished,
+  Grant,
   LiveQueue,
   Offer,
   OfferAnswer,
@@ -102,22 +103,17 @@ export class MemoryReadyQueue implements ReadyQueue {
     return { kind: 'wait', waitMs: opensAt < Number.POSITIVE_INFINITY ? opensAt - nowMs : null };
   }
 
-  async confirm(taskIds: readonly TaskId[]): Promise<void> {
-    for (const taskId of taskIds) {
-      const entry = this.#entries.get(taskId);
-      if (entry?.waitsIn !== null || entry.confirmed) continue;
+  async confirm(grants: readonly Grant[]): Promise<void> {
+    for (const entry of this.#findTaken(grants)) {
+      // The same grant twice in a call counts once.
+      if (entry.confirmed) continue;
       entry.confirmed = true;
       entry.queue.running += 1;
     }
   }
 
-  async refund(taskIds: readonly TaskId[]): Promise<void> {
-    const entries: ReadyEntry[] = [];
-    for (const taskId of taskIds) {
-      const entry = this.#entries.get(taskId);
-      if (entry?.waitsIn === null && !entry.confirmed) entries.push(entry);
-    }
-    this.#release(entries);
+  async refund(grants: readonly Grant[]): Promise<void> {
+    this.#release(this.#findTaken(grants));
   }
 
   async finish(finished: readonly Finished[]): Promise<void> {
@@ -217,6 +213,7 @@ export class MemoryReadyQueue implements ReadyQueue {
       taskId,
       queue,
       waitsIn: lane,
+      grant: '',
       confirmed: false,
       rank: rankOf(priority),
       eligibleAt: nowMs - Math.round(ageMs),
@@ -250,9 +247,11 @@ export class MemoryReadyQueue implements ReadyQueue {
     if (lane === null) throw new Error(`task ${taskId} is taken already`);
     queue.turn = this.#nextTurn();
     queue.slotsInUse += 1;
+    entry.grant = String(queue.turn);
     this.#leaveLane(entry, lane, nowMs);
     return {
       taskId,
+      grant: entry.grant,
       lane: lane.lane,
       priority: priorityOf(rank),
       effectivePriority: priorityOf(levelOf(entry, nowMs)),
@@ -264,6 +263,15 @@ export class MemoryReadyQueue implements ReadyQueue {
     lane.remove(entry);
     if (wasHead) lane.group.settle(lane, nowMs);
     if (lane.size === 0) this.#directory.noteLane(lane);
+  }
+
+  #findTaken(grants: readonly Grant[]): ReadyEntry[] {
+    const entries: ReadyEntry[] = [];
+    for (const { taskId, grant } of grants) {
+      const entry = this.#entries.get(taskId);
+      if (entry?.waitsIn === null && entry.grant === grant && !entry.confirmed) entries.push(entry);
+    }
+    return entries;
   }
 
   #release(entries: readonly ReadyEntry[]): void {
@@ -322,7 +330,7 @@ function wakesOnOpening(queue: Queue, nowMs: number): number {
 
 function runningEntry(taskId: TaskId, queue: Queue): ReadyEntry {
   const unordered = { place: -1, rank: 0, eligibleAt: 0, orderedAt: 0, seq: 0 } as const;
-  return { ...unordered, taskId, queue, waitsIn: null, confirmed: true };
+  return { ...unordered, taskId, queue, waitsIn: null, grant: '', confirmed: true };
 }
 
 function isSameLane(a: Lane, b: Lane): boolean {

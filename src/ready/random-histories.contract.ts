@@ -6,7 +6,7 @@ import { priorities } from '../domain/priority.js';
 import { defaultQueueSettings } from '../domain/queue-settings.js';
 import { ReferenceReadyQueue } from './reference-ready-queue.contract.js';
 import type { ReadyQueueUnderTest } from './ready-queue.contract.js';
-import type { ReadyQueue, Wake } from './ready-queue.js';
+import type { ReadyQueue, TakeAnswer, Wake } from './ready-queue.js';
 
 const queueNames = ['a', 'b', 'c'];
 const taskTypes = ['x', 'y'];
@@ -169,11 +169,12 @@ async function perform(
         })),
       );
     case 'take':
-      return queue.take(step.request);
+      return rememberGrants(queue, await queue.take(step.request));
     case 'finish':
       return queue.finish(step.taskIds.map(finished));
     case 'confirm':
     case 'refund':
+      return queue[step.kind](step.taskIds.map((taskId) => lastGrant(queue, taskId)));
     case 'remove':
     case 'missing':
       return queue[step.kind](step.taskIds);
@@ -195,6 +196,25 @@ async function perform(
     case 'restore':
       return queue.restore({ queues: [], running: step.running });
   }
+}
+
+/** By queue: a grant is its own matter, so answers are compared without it. */
+const grants = new WeakMap<ReadyQueue, Map<TaskId, string>>();
+
+function rememberGrants(queue: ReadyQueue, answer: TakeAnswer): unknown {
+  if (answer.kind !== 'taken') return answer;
+  const known = grants.get(queue) ?? new Map<TaskId, string>();
+  grants.set(queue, known);
+  const entries = answer.entries.map(({ grant, ...entry }) => {
+    known.set(entry.taskId, grant);
+    return entry;
+  });
+  return { ...answer, entries };
+}
+
+/** Also of a taking that is long over: the task may wait, run or be taken again. */
+function lastGrant(queue: ReadyQueue, taskId: TaskId) {
+  return { taskId, grant: grants.get(queue)?.get(taskId) ?? 'none' };
 }
 
 function finished(taskId: TaskId) {

@@ -11,6 +11,8 @@ export interface ReadyEntry extends Placed {
   readonly queue: QueueState<ReadyLane>;
   /** Null once taken: from then on it only holds a slot of its queue. */
   waitsIn: ReadyLane | null;
+  /** Of its taking; empty while it waits. */
+  grant: string;
   /** Postgres granted it: it runs. */
   confirmed: boolean;
   readonly rank: PriorityRank;

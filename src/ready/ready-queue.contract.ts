@@ -5,6 +5,7 @@ import { noAgeing, type Priority } from '../domain/priority.js';
 import { defaultQueueSettings, type QueueSettings } from '../domain/queue-settings.js';
 import type {
   ConfiguredQueue,
+  Grant,
   Offer,
   OfferOutcome,
   ReadyQueue,
@@ -22,6 +23,8 @@ export interface ReadyQueueUnderTest {
   /** How far that clock may run on by itself during a test; 0 when it stands still. */
   readonly driftMs: number;
 }
+
+type Untold = Omit<Taken, 'grant'>;
 
 interface TaskSketch extends Partial<Lane> {
   readonly priority?: Priority;
@@ -58,6 +61,7 @@ export function describeReadyQueueContract(
     let queue: ReadyQueue;
     let task: ReturnType<typeof offerMaker>;
     let versions: number;
+    let grants: Map<TaskId, string>;
 
     beforeEach(async () => {
       const made = await make();
@@ -70,6 +74,7 @@ export function describeReadyQueueContract(
       queue = subject.queue;
       task = offerMaker(() => elapsedMs);
       versions = 0;
+      grants = new Map();
       await queue.restore({ queues: [], running: [] });
     });
 
@@ -81,10 +86,22 @@ export function describeReadyQueueContract(
       return answer.outcomes;
     }
 
-    async function take(request: Partial<TakeRequest> = {}): Promise<readonly Taken[]> {
+    /** Remembers the grants, and leaves them out: they are the queue's own matter. */
+    async function take(request: Partial<TakeRequest> = {}): Promise<readonly Untold[]> {
       const answer = await queue.take({ ...anyWork, ...request });
-      return answer.kind === 'taken' ? answer.entries : [];
+      if (answer.kind !== 'taken') return [];
+      return answer.entries.map(({ grant, ...entry }) => {
+        grants.set(entry.taskId, grant);
+        return entry;
+      });
     }
+
+    function granted(taskIds: readonly TaskId[]): Grant[] {
+      return taskIds.map((taskId) => ({ taskId, grant: grants.get(taskId) ?? 'none' }));
+    }
+
+    const confirm = (...taskIds: TaskId[]) => queue.confirm(granted(taskIds));
+    const refund = (...taskIds: TaskId[]) => queue.refund(granted(taskIds));
 
     async function takeIds(request: Partial<TakeRequest> = {}): Promise<TaskId[]> {
       return (await take(request)).map(({ taskId }) => taskId);
@@ -92,7 +109,7 @@ export function describeReadyQueueContract(
 
     async function run(request: Partial<TakeRequest> = {}): Promise<TaskId[]> {
       const taskIds = await takeIds(request);
-      await queue.confirm(taskIds);
+      await confirm(...taskIds);
       return taskIds;
     }
 
@@ -172,7 +189,7 @@ export function describeReadyQueueContract(
         expect(await offer(one, one)).toEqual(['accepted', 'held']);
         await take();
         expect(await offer(one)).toEqual(['held']);
-        await queue.confirm([one.taskId]);
+        await confirm(one.taskId);
         expect(await offer(one)).toEqual(['held']);
         await finish(one.taskId);
         expect(await offer(one)).toEqual(['accepted']);
@@ -549,7 +566,7 @@ export function describeReadyQueueContract(
         await finish(first.taskId, first.taskId);
         await finish(first.taskId);
         expect(await takeIds({ count: 9 })).toEqual([second.taskId]);
-        await queue.refund([second.taskId, second.taskId]);
+        await refund(second.taskId, second.taskId);
         expect(await takeIds({ count: 9 })).toEqual([third.taskId]);
       });
 
@@ -665,8 +682,8 @@ export function describeReadyQueueContract(
     describe('after the take', () => {
       it('unknown ids are ignored', async () => {
         const { taskId } = task();
-        await queue.confirm([taskId]);
-        await queue.refund([taskId]);
+        await confirm(taskId);
+        await refund(taskId);
         await queue.remove([taskId]);
         await finish(taskId);
         expect(await queue.missing([taskId])).toEqual([taskId]);
@@ -675,8 +692,8 @@ export function describeReadyQueueContract(
       it('what waits is neither confirmed, refunded nor finished', async () => {
         const one = task();
         await offer(one);
-        await queue.confirm([one.taskId]);
-        await queue.refund([one.taskId]);
+        await confirm(one.taskId);
+        await refund(one.taskId);
         await finish(one.taskId);
         expect((await queue.live('q')).running).toBe(0);
         expect(await takeIds()).toEqual([one.taskId]);
@@ -686,10 +703,26 @@ export function describeReadyQueueContract(
         const [stale, good] = [task(), task()];
         await offer(stale, good);
         await take({ count: 2 });
-        await queue.confirm([good.taskId, good.taskId]);
-        await queue.refund([stale.taskId, good.taskId]);
+        await confirm(good.taskId, good.taskId);
+        await refund(stale.taskId, good.taskId);
         expect(await queue.missing([stale.taskId, good.taskId])).toEqual([stale.taskId]);
         expect((await queue.live('q')).running).toBe(1);
+      });
+
+      it('R-CH5: a grant from before a rebuild touches nothing of the one after it', async () => {
+        const one = task();
+        await offer(one);
+        await take();
+        const old = granted([one.taskId]);
+        await queue.restore({ queues: [settings({ maxConcurrency: 1 })], running: [] });
+        await offer(one, task());
+        await take();
+        await queue.refund(old);
+        await queue.confirm(old);
+        expect(await queue.live('q')).toMatchObject({ running: 0 });
+        expect(await take()).toEqual([]);
+        await confirm(one.taskId);
+        expect(await queue.live('q')).toMatchObject({ running: 1 });
       });
 
       it('removes what waits, and leaves what is taken or runs', async () => {
@@ -744,16 +777,14 @@ export function describeReadyQueueContract(
         expect(await listen(() => finish(c))).toEqual([]);
         const [d] = await takeIds({ count: 9 });
         if (d === undefined) throw new Error('the rest is taken');
-        expect(await listen(() => queue.refund([d]))).toEqual([]);
+        expect(await listen(() => refund(d))).toEqual([]);
       });
 
       it('tells a refund that frees the last slot', async () => {
         await configure({ maxConcurrency: 1 });
         await offer(task(), task());
         const taken = await takeIds();
-        expect(await listen(() => queue.refund(taken))).toEqual([
-          { lanes: [task().lane], count: 1 },
-        ]);
+        expect(await listen(() => refund(...taken))).toEqual([{ lanes: [task().lane], count: 1 }]);
       });
 
       it('tells settings that let waiting work go, or change its wait', async () => {
@@ -768,7 +799,7 @@ export function describeReadyQueueContract(
       });
 
       it('a listener may take at once', async () => {
-        const takes: Promise<readonly Taken[]>[] = [];
+        const takes: Promise<readonly Untold[]>[] = [];
         const stop = queue.onWake(() => takes.push(take({ count: 9 })));
         await offer(task(), task({ taskType: 'other' }));
         stop();
@@ -848,6 +879,6 @@ export function describeReadyQueueContract(
   });
 }
 
-function placeOf(offer: Offer | undefined): Omit<Taken, 'effectivePriority'> | undefined {
+function placeOf(offer: Offer | undefined): Omit<Untold, 'effectivePriority'> | undefined {
   return offer && { taskId: offer.taskId, lane: offer.lane, priority: offer.priority };
 }

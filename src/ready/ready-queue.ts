@@ -16,9 +16,9 @@ export interface ReadyQueue {
   /** Atomic: routing, priority with ageing, turns, limits and pauses in one step. */
   take(request: TakeRequest): Promise<TakeAnswer>;
   /** Postgres granted these: from now on they run, until `finish`. */
-  confirm(taskIds: readonly TaskId[]): Promise<void>;
+  confirm(grants: readonly Grant[]): Promise<void>;
   /** Postgres refused these: the slot comes back, and tokens where that breaks no bound. */
-  refund(taskIds: readonly TaskId[]): Promise<void>;
+  refund(grants: readonly Grant[]): Promise<void>;
   /** No longer running, whatever the outcome: frees the slot, settles the real usage. */
   finish(finished: readonly Finished[]): Promise<void>;
   /** Not to be taken any more: cancelled, expired or changed. */
@@ -69,8 +69,16 @@ export interface TakeRequest {
   readonly count: number;
 }
 
-export interface Taken {
+/**
+ * One taking of one task. After a rebuild the same task may be taken anew while the claim of the
+ * first taking is still under way: what becomes of that must not touch the second's slot and tokens.
+ */
+export interface Grant {
   readonly taskId: TaskId;
+  readonly grant: string;
+}
+
+export interface Taken extends Grant {
   readonly lane: Lane;
   readonly priority: Priority;
   /** As it was when taken. */

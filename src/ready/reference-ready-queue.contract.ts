@@ -5,6 +5,7 @@ import { defaultQueueSettings, type QueueSettings } from '../domain/queue-settin
 import type {
   ConfiguredQueue,
   Finished,
+  Grant,
   LiveQueue,
   Offer,
   OfferAnswer,
@@ -27,6 +28,7 @@ interface Task {
   readonly orderedAt: number;
   readonly seq: number;
   state: 'waiting' | 'taken' | 'running';
+  grant: string;
 }
 
 interface Queue {
@@ -61,7 +63,7 @@ export class ReferenceReadyQueue implements ReadyQueue {
       const lane = { queue, taskType: 'unknown', capabilities: [] };
       const order = { eligibleAt: 0, orderedAt: 0, seq: 0 };
       const task = { taskId, queue, lane, priority: 'low', ...order } as const;
-      this.#tasks.push({ ...task, state: 'running' });
+      this.#tasks.push({ ...task, state: 'running', grant: '' });
     }
   }
 
@@ -75,7 +77,7 @@ export class ReferenceReadyQueue implements ReadyQueue {
       const eligibleAt = this.#nowMs() - ageMs;
       const order = { orderedAt: eligibleAtMs, seq };
       const task = { taskId, queue: lane.queue, lane, priority, eligibleAt, ...order } as const;
-      this.#tasks.push({ ...task, state: 'waiting' });
+      this.#tasks.push({ ...task, state: 'waiting', grant: '' });
       const queue = this.#queue(lane.queue);
       if (queue.turn === 0) queue.turn = ++this.#turns;
       const wake = wakes.get(laneKey(lane)) ?? { lane, count: 0 };
@@ -92,9 +94,11 @@ export class ReferenceReadyQueue implements ReadyQueue {
     let next = this.#next(request);
     while (next !== undefined && entries.length < request.count) {
       const { taskId, lane, priority } = next;
-      entries.push({ taskId, lane, priority, effectivePriority: this.#effective(next) });
-      next.state = 'taken';
       this.#queue(next.queue).turn = ++this.#turns;
+      next.state = 'taken';
+      next.grant = String(this.#turns);
+      const effectivePriority = this.#effective(next);
+      entries.push({ taskId, grant: next.grant, lane, priority, effectivePriority });
       next = this.#next(request);
     }
     if (entries.length > 0) return { kind: 'taken', entries, next: next?.lane ?? null };
@@ -103,15 +107,19 @@ export class ReferenceReadyQueue implements ReadyQueue {
     return { kind: 'wait', waitMs: Number.isFinite(waitMs) ? waitMs : null };
   }
 
-  async confirm(taskIds: readonly TaskId[]): Promise<void> {
-    for (const taskId of taskIds) {
+  async confirm(grants: readonly Grant[]): Promise<void> {
+    for (const { taskId, grant } of grants) {
       const task = this.#find(taskId);
-      if (task?.state === 'taken') task.state = 'running';
+      if (task?.state === 'taken' && task.grant === grant) task.state = 'running';
     }
   }
 
-  async refund(taskIds: readonly TaskId[]): Promise<void> {
-    this.#free(taskIds, ['taken']);
+  async refund(grants: readonly Grant[]): Promise<void> {
+    const good = grants.filter(({ taskId, grant }) => this.#find(taskId)?.grant === grant);
+    this.#free(
+      good.map(({ taskId }) => taskId),
+      ['taken'],
+    );
   }
 
   async finish(finished: readonly Finished[]): Promise<void> {

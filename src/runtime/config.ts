@@ -184,7 +184,8 @@ function contradictions(given: Given, sources: ConfigSources): string[] {
   return found;
 }
 
-function isLoopback(host: string): boolean {
+/** Who may be listened to without API keys. */
+export function isLoopback(host: string): boolean {
   return host === 'localhost' || host === '::1' || /^127(\.\d{1,3}){3}$/.test(host);
 }
 

@@ -1,5 +1,6 @@
 import type { Engine, OpenEngineOptions } from '../engine/open-engine.js';
 import { openEngine } from '../engine/open-engine.js';
+import { isLoopback } from '../runtime/config.js';
 import { silentLog } from '../runtime/log.js';
 import { buildApp } from './app.js';
 import { createMetrics } from './metrics.js';
@@ -18,11 +19,9 @@ export interface RunningServer {
   close(): Promise<void>;
 }
 
-const loopback = new Set(['127.0.0.1', '::1', 'localhost']);
-
 /** The composition root: an engine and the HTTP server in front of it. */
 export async function serve(options: ServeOptions): Promise<RunningServer> {
-  if (!loopback.has(options.host)) {
+  if (!isLoopback(options.host)) {
     throw new Error(
       `Without API keys the server listens on loopback only, not on ${options.host}. ` +
         'Use --host 127.0.0.1 and put a proxy that authenticates in front of it.',

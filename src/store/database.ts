@@ -9,6 +9,8 @@ export interface Queryable {
 export interface Database extends Queryable {
   /** `work` must use the connection it is given: on PGlite, the database itself would wait for ever. */
   transaction<T>(work: (connection: Queryable) => Promise<T>): Promise<T>;
+  /** A connection kept for what must not wait behind others: the turn to serve. */
+  readonly urgent: Queryable;
   /** The database's clock in milliseconds, as last measured: for ids, never for decisions. */
   nowMs(): number;
   close(): Promise<void>;

@@ -36,9 +36,49 @@ const setUp = `select ${Object.entries(settings)
 
 export async function openPgDatabase(options: PgDatabaseOptions): Promise<Database> {
   const clock = new DatabaseClock();
+  const pool = createPool(options, clock, options.poolSize ?? 10);
+  const urgentPool = createPool(options, clock, 1);
+  const run = statementRunner(options.preparedStatements ?? false);
+  const database: Database = {
+    ...queryable(pool, run),
+    urgent: queryable(urgentPool, run),
+    transaction: async (work) => {
+      const client = await connect(pool);
+      return withClient(client, () => inTransaction(client, run, work));
+    },
+    nowMs: () => clock.nowMs(),
+    close: async () => {
+      const open = [pool, urgentPool].filter(({ ended }) => !ended);
+      await Promise.all(open.map((one) => one.end()));
+    },
+  };
+
+  try {
+    await database.query('select');
+  } catch (error) {
+    await database.close();
+    throw error;
+  }
+  return database;
+}
+
+function queryable(pool: pg.Pool, run: Run): Queryable {
+  return {
+    query: async <Row>(text: string, parameters?: readonly unknown[]) => {
+      const client = await connect(pool);
+      return withClient(client, () => run<Row>(client, text, parameters));
+    },
+    run: async (script) => {
+      const client = await connect(pool);
+      await withClient(client, () => client.query(script));
+    },
+  };
+}
+
+function createPool(options: PgDatabaseOptions, clock: DatabaseClock, max: number): pg.Pool {
   const pool = new pg.Pool({
     connectionString: options.url,
-    max: options.poolSize ?? 10,
+    max,
     application_name: 'sluice',
     connectionTimeoutMillis: 10_000,
     // A new connection finds the new primary after a failover, and measures the clock again.
@@ -52,34 +92,7 @@ export async function openPgDatabase(options: PgDatabaseOptions): Promise<Databa
   });
   // Told by the connection's own listener already; without one here it would be thrown.
   pool.on('error', () => undefined);
-
-  const run = statementRunner(options.preparedStatements ?? false);
-  const database: Database = {
-    query: async <Row>(text: string, parameters?: readonly unknown[]) => {
-      const client = await connect(pool);
-      return withClient(client, () => run<Row>(client, text, parameters));
-    },
-    run: async (script) => {
-      const client = await connect(pool);
-      await withClient(client, () => client.query(script));
-    },
-    transaction: async (work) => {
-      const client = await connect(pool);
-      return withClient(client, () => inTransaction(client, run, work));
-    },
-    nowMs: () => clock.nowMs(),
-    close: async () => {
-      if (!pool.ended) await pool.end();
-    },
-  };
-
-  try {
-    await database.query('select');
-  } catch (error) {
-    await database.close();
-    throw error;
-  }
-  return database;
+  return pool;
 }
 
 async function prepareConnection(client: pg.PoolClient, clock: DatabaseClock): Promise<void> {

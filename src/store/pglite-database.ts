@@ -46,6 +46,7 @@ async function open(options: PGliteOptions, unlock: () => void): Promise<Databas
       return rows;
     },
     run: (script) => direct.run(script),
+    urgent: direct,
     transaction: async (work) => {
       const result = await lite.transaction((transaction) => work(queryable(transaction)));
       await giveWay();

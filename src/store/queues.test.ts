@@ -6,8 +6,8 @@ import { noAgeing } from '../domain/priority.js';
 import { defaultQueueSettings, type QueueSettings } from '../domain/queue-settings.js';
 import { deleteLimit, findLimit, listLimits, putLimit, unknownLimits } from './limits.js';
 import {
-  allQueues,
   ensureQueues,
+  findConfigured,
   findQueue,
   listQueues,
   pauseQueue,
@@ -22,13 +22,24 @@ describeOnEveryDatabase('queues', (db) => {
   it('a queue that is first named has the default settings', async () => {
     await ensureQueues(db(), ['b', 'a', 'b']);
     await ensureQueues(db(), ['a']);
-    const row = { version: 1, settings: defaultQueueSettings };
-    expect(await allQueues(db())).toEqual([
+    const row = { version: 0, settings: defaultQueueSettings };
+    expect((await listQueues(db(), {})).items).toEqual([
       { name: 'a', ...row },
       { name: 'b', ...row },
     ]);
     expect(await findQueue(db(), 'a')).toEqual({ name: 'a', ...row });
     expect(await findQueue(db(), 'c')).toBeNull();
+  });
+
+  it('R-CH7: finds those that were configured, all or since an instant', async () => {
+    await ensureQueues(db(), ['untouched', 'paused']);
+    await pauseQueue(db(), 'paused', null);
+    await putQueue(db(), 'put', defaultQueueSettings, null);
+    const names = async (since: Date | null) =>
+      (await findConfigured(db(), since)).map(({ name }) => name).sort();
+    expect(await names(null)).toEqual(['paused', 'put']);
+    expect(await names(new Date(Date.now() - 60_000))).toEqual(['paused', 'put']);
+    expect(await names(new Date(Date.now() + 60_000))).toEqual([]);
   });
 
   it('R-CH7: a put replaces the whole and makes a new version', async () => {

@@ -34,8 +34,8 @@ const columns = `name, version, limits, max_concurrency, max_ready, max_active, 
 export async function ensureQueues(db: Queryable, names: readonly string[]): Promise<void> {
   // Sorted: two servers that create the same queues at once wait for each other in one direction.
   await db.query(
-    `insert into sluice.queues (name)
-     select distinct name from unnest($1::text[]) as name order by name
+    `insert into sluice.queues (name, version)
+     select distinct name, 0 from unnest($1::text[]) as name order by name
      on conflict (name) do nothing`,
     [names],
   );
@@ -62,8 +62,13 @@ export async function listQueues(db: Queryable, page: PageRequest): Promise<Page
   };
 }
 
-export async function allQueues(db: Queryable): Promise<ConfiguredRow[]> {
-  const rows = await db.query<QueueRow>(`select ${columns} from sluice.queues order by name`);
+/** Those that were ever configured, or changed since. Index: queues_changed. */
+export async function findConfigured(db: Queryable, since: Date | null): Promise<ConfiguredRow[]> {
+  const rows = await db.query<QueueRow>(
+    `select ${columns} from sluice.queues
+     where version > 0 and changed_at >= coalesce($1::timestamptz, '-infinity')`,
+    [since],
+  );
   return rows.map(toConfigured);
 }
 
@@ -91,6 +96,7 @@ export async function putQueue(
      where (select count(*) from used) = cardinality($2::text[])
      on conflict (name) do update set
        version = q.version + 1,
+       changed_at = now(),
        limits = excluded.limits,
        max_concurrency = excluded.max_concurrency,
        max_ready = excluded.max_ready,
@@ -145,7 +151,8 @@ async function setPaused(
     `insert into sluice.queues as q (name, paused, paused_until)
      values ($1, $2::boolean, $3::timestamptz)
      on conflict (name) do update set
-       version = q.version + 1, paused = excluded.paused, paused_until = excluded.paused_until
+       version = q.version + 1, changed_at = now(),
+       paused = excluded.paused, paused_until = excluded.paused_until
      returning ${columns}`,
     [name, paused, until],
   );

@@ -65,6 +65,10 @@ export class HeartbeatLoop {
   #heardAt(sentAt: number): void {
     clearTimeout(this.#silence);
     const dueAt = sentAt + this.#options.terms().leaseMs * silenceShareOfLease;
-    this.#silence = setTimeout(this.#options.onSilence, dueAt - performance.now());
+    this.#silence = setTimeout(() => {
+      this.#options.onSilence();
+      // Polls may still get through, and bring tasks whose leases will lapse as well.
+      this.#heardAt(performance.now());
+    }, dueAt - performance.now());
   }
 }

@@ -110,7 +110,10 @@ async function recoversAtBoot(database: DatabaseOptions): Promise<void> {
   await holdPlace(db, 'held', deadWorker);
   await db.close();
 
-  const engine = await openEngine({ database, settings: { ...quickTicks, leaseMs: 500 } });
+  const engine = await openEngine({
+    database,
+    settings: { ...quickTicks, heartbeatIntervalMs: 100, leaseMs: 500 },
+  });
   onTestFinished(() => engine.close());
   const view = async ([name, taskId]: readonly [string, TaskId]) => {
     const { status, retryCount: retries } = await engine.getTask(taskId);

@@ -183,7 +183,9 @@ create index workflows_held on sluice.workflows (held_until) where held_task is 
 
 create table sluice.queues (
   name text collate "C" primary key,
+  -- 0: named by a task and never configured.
   version bigint not null default 1,
+  changed_at timestamptz not null default now(),
   limits json not null default '[]',
   max_concurrency integer,
   max_ready integer not null default 10000,
@@ -201,6 +203,9 @@ create table sluice.queues (
   ),
   constraint queues_paused_until check (paused or paused_until is null)
 );
+
+-- What others changed, a moment ago: servers ask every few seconds, whatever the number of queues.
+create index queues_changed on sluice.queues (changed_at) where version > 0;
 
 create table sluice.limits (
   name text collate "C" primary key,
