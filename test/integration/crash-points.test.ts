@@ -214,6 +214,28 @@ describeOnPostgres('between a commit and what follows it', (server) => {
     await worker.complete(task);
   });
 
+  it('R-WO9: timed out while we were away: its worker still has the time to report its result', async () => {
+    const before = await server().open();
+    const worker = await TestWorker.register(before, { queues: ['overdue'] });
+    await submitAll(before, drafts(1, { taskType: 'noop', queue: 'overdue' }));
+    const task = await worker.takeOne();
+    await before.close();
+    await server().sql("update sluice.tasks set lapses_at = now() - interval '1 hour'");
+    const engine = await server().open();
+    // A sweep looks at attempts first and at deadlines after them: this one has seen the attempt.
+    const late = await engine.submit({
+      taskType: 'noop',
+      queue: 'nobody',
+      dispatchDeadlineSeconds: 1,
+    });
+    await until(
+      'a sweep to pass',
+      async () => (await engine.getTask(late.taskId)).status === 'failed',
+    );
+    const report = { ...task, status: 'completed', result: 'kept' } as const;
+    expect(await engine.report(worker.workerId, [report])).toMatchObject([{ accepted: true }]);
+  });
+
   it('R-RE8: killed between the claim and its answer: after two heartbeats it is anybody’s', async () => {
     const engine = await server().open({ settings: { heartbeatIntervalMs: 50 } });
     const worker = await TestWorker.register(engine, { queues: ['unanswered'] });
