@@ -11,6 +11,7 @@ const maxDueAtOnce = 2_000;
 const maxWindowsAtOnce = 500;
 const maxDiscoveredAtOnce = 1_000;
 const lockedWaitMs = 100;
+const unplacedWaitMs = 50;
 
 /**
  * Moves backlog to the ready queue, oldest first, as room appears. It looks only at windows that
@@ -23,6 +24,8 @@ export class Feeder {
   /** Windows that have backlog, as far as is known, and how often that was said. */
   readonly #backlog = new WindowMap<number>();
   readonly #hungry = new WindowMap<true>();
+  /** Fed, but their window was full after all: they come before anything younger is fed. */
+  #unplaced: ReadyRow[] = [];
   #nextDiscoveryMs = 0;
   #nextDueMs = 0;
   /** Null while another process serves: its feeder finds what is noted here. */
@@ -43,6 +46,7 @@ export class Feeder {
     this.#wake = null;
     this.#backlog.clear();
     this.#hungry.clear();
+    this.#unplaced = [];
   }
 
   hasBacklog(window: Window): boolean {
@@ -80,10 +84,11 @@ export class Feeder {
   async tick(): Promise<number> {
     if (performance.now() >= this.#nextDueMs) await this.#wakeDue();
     if (performance.now() >= this.#nextDiscoveryMs) await this.discover();
+    await this.#place(this.#unplaced.splice(0));
     await this.#feed();
     if (this.#hungry.size > 0) return 0;
-    const next = Math.min(this.#nextDueMs, this.#nextDiscoveryMs);
-    return Math.max(0, next - performance.now());
+    const next = Math.min(this.#nextDueMs, this.#nextDiscoveryMs) - performance.now();
+    return Math.max(0, this.#unplaced.length > 0 ? Math.min(next, unplacedWaitMs) : next);
   }
 
   /** Finds the windows that have backlog, whoever put it there: O(windows), not O(tasks). */
@@ -127,10 +132,13 @@ export class Feeder {
 
   #nextHungry(): WindowMap<number> {
     const wanted = new WindowMap<number>();
+    const crowded = new WindowMap<true>();
+    for (const row of this.#unplaced) crowded.set(row, true);
     const share = Math.max(100, Math.ceil(maxFedAtOnce / Math.max(1, this.#hungry.size)));
     for (const window of this.#hungry.windows()) {
       if (wanted.size === maxWindowsAtOnce) break;
       this.#hungry.delete(window);
+      if (crowded.has(window)) continue;
       wanted.set(window, Math.min(share, this.#queues.settingsOf(window.lane.queue).maxReady));
     }
     return wanted;
@@ -143,9 +151,17 @@ export class Feeder {
     if (wanted.length === 0) return;
     const saidBefore = wanted.map((window) => this.#backlog.get(window));
     const rows = await feedBacklog(this.#context.db, wanted, instant(this.#context));
-    await this.#context.ready.offer(rows);
+    await this.#place(rows);
     this.#settle(wanted, saidBefore, rows);
     for (const row of rows) this.#tellFed(row);
+  }
+
+  /** After a loss of the ready queue everything queued is offered anyway. */
+  async #place(rows: readonly ReadyRow[]): Promise<void> {
+    if (rows.length === 0) return;
+    const answer = await this.#context.ready.offer(rows);
+    if (answer.kind === 'rebuild') return;
+    this.#unplaced.push(...rows.filter((_, index) => answer.outcomes[index] === 'full'));
   }
 
   /** A window that gave less than asked is dry, unless somebody added to it in the meantime. */

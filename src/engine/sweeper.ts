@@ -1,5 +1,5 @@
 import { attemptErrorCodes, type AttemptError } from '../domain/attempt-error.js';
-import type { WorkerId } from '../domain/ids.js';
+import type { TaskId, WorkerId } from '../domain/ids.js';
 import { maxDeferrals, maxReturns } from '../domain/retry-policy.js';
 import { LockedError } from '../store/database.js';
 import { expireTasks } from '../store/expire-tasks.js';
@@ -7,6 +7,7 @@ import type { AttemptRow } from '../store/find-attempts.js';
 import { freeHeldWorkflows } from '../store/hold-workflows.js';
 import { ensurePartitions } from '../store/partitions.js';
 import { purgeKeys } from '../store/purge-keys.js';
+import { findStates } from '../store/read-tasks.js';
 import { releaseStuckWorkflows } from '../store/release-stuck-workflows.js';
 import { buryLapsedWorkers, findOrphans, findOverdue } from '../store/sweep-attempts.js';
 import { purgeWorkers } from '../store/workers.js';
@@ -191,13 +192,25 @@ export class Sweeper {
       instant(this.#context),
     );
     this.#queuedCursor = next;
-    if (rows.length === 0) return;
-    const missing = new Set(await ready.missing(rows.map(({ taskId }) => taskId)));
-    if (missing.size === 0) return;
-    const answer = await ready.offer(rows.filter(({ taskId }) => missing.has(taskId)));
+    const lost = await this.#findLost(rows.map(({ taskId }) => taskId));
+    if (lost.size === 0) return;
+    const answer = await ready.offer(rows.filter(({ taskId }) => lost.has(taskId)));
     if (answer.kind === 'rebuild') return;
     const accepted = answer.outcomes.filter((outcome) => outcome === 'accepted').length;
     this.#parts.throughput.reoffered.add(this.#context.db.nowMs(), accepted);
+  }
+
+  /**
+   * Queued, and not held. What was taken and completed since it was read looks the same at first:
+   * offered again, it would hold a place that the feeder has promised to another.
+   */
+  async #findLost(taskIds: readonly TaskId[]): Promise<ReadonlySet<TaskId>> {
+    const { db, ready } = this.#context;
+    const missing = taskIds.length === 0 ? [] : await ready.missing(taskIds);
+    if (missing.length === 0) return new Set();
+    const states = await findStates(db, missing);
+    const queued = missing.filter((taskId) => states.get(taskId) === 'queued');
+    return new Set(await ready.missing(queued));
   }
 
   async #freeWorkflows(): Promise<void> {

@@ -220,7 +220,10 @@ describeOnPostgres('between a commit and what follows it', (server) => {
     await submitAll(before, drafts(1, { taskType: 'noop', queue: 'overdue' }));
     const task = await worker.takeOne();
     await before.close();
-    await server().sql("update sluice.tasks set lapses_at = now() - interval '1 hour'");
+    await server().sql(
+      "update sluice.tasks set lapses_at = now() - interval '1 hour' where id = $1",
+      [task.taskId],
+    );
     const engine = await server().open();
     // A sweep looks at attempts first and at deadlines after them: this one has seen the attempt.
     const late = await engine.submit({
