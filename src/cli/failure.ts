@@ -32,7 +32,10 @@ export function describeFailure(error: unknown, debug = isDebugging()): string {
 }
 
 function describeRefusal(error: SluiceError): string {
-  const fields = (error.errors ?? []).map(({ path, message }) => `  ${path} ${message}`);
+  const fields = (error.errors ?? [])
+    .map(({ path, message }) => `${path} ${message}`)
+    .filter((field) => field !== error.message)
+    .map((field) => `  ${field}`);
   return [error.message, ...fields, ...nextStep(error)].join('\n');
 }
 

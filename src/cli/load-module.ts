@@ -21,7 +21,7 @@ function isTaskDefinition(value: unknown): value is TaskHandler {
 }
 
 async function importModule(path: string): Promise<Readonly<Record<string, unknown>>> {
-  if (needsLoader(path)) await installTsx(path);
+  if (isTypeScript(path) && !isLoadedByTsx()) await installTsx(path);
   try {
     return (await import(pathToFileURL(path).href)) as Readonly<Record<string, unknown>>;
   } catch (error) {
@@ -32,22 +32,27 @@ async function importModule(path: string): Promise<Readonly<Record<string, unkno
   }
 }
 
-/** Newer versions of Node take the types off by themselves. */
-function needsLoader(path: string): boolean {
+function isTypeScript(path: string): boolean {
+  return /\.[mc]?tsx?$/.test(path);
+}
+
+/** Newer versions take the types off by themselves, but don't find a.ts when it is named a.js. */
+function nodeCanStripTypes(): boolean {
   const features = process.features as { typescript?: string | false };
-  return /\.[mc]?tsx?$/.test(path) && !features.typescript && !isLoadedByTsx();
+  return typeof features.typescript === 'string';
 }
 
 function isLoadedByTsx(): boolean {
   return import.meta.url.endsWith('.ts');
 }
 
-/** The user's own tsx: this package does not bring one. Importing it is what installs it. */
+/** The user's own tsx if there is one, since it understands more; importing it installs it. */
 async function installTsx(path: string): Promise<void> {
   let tsx: string;
   try {
     tsx = createRequire(path).resolve('tsx');
   } catch (error) {
+    if (nodeCanStripTypes()) return;
     throw new CliError(
       `${path} is TypeScript, which Node ${process.versions.node} can't load by itself.`,
       {
