@@ -17,10 +17,6 @@ export interface WaitingPoll {
 export class PollWaiters {
   readonly #waiters = new Set<PollWaiter>();
 
-  get size(): number {
-    return this.#waiters.size;
-  }
-
   enter(poll: WaitingPoll): PollWaiter {
     const waiter = new PollWaiter(poll);
     this.#waiters.add(waiter);

@@ -59,19 +59,13 @@ export class Loop {
 
   #wait(delayMs: number): Promise<void> {
     return new Promise((resolve) => {
-      const timer = setTimeout(done, delayMs);
-      const endLoopWait = () => {
-        done();
-      };
-      this.#endWait = endLoopWait;
-      const clear = () => {
-        this.#endWait = null;
-      };
-      function done(): void {
+      const end = () => {
         clearTimeout(timer);
-        clear();
+        this.#endWait = null;
         resolve();
-      }
+      };
+      const timer = setTimeout(end, delayMs);
+      this.#endWait = end;
     });
   }
 }

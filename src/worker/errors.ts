@@ -43,7 +43,7 @@ export class RetryAfterError extends HandlerError {
   }
 }
 
-/** The service said "slow down": its whole queue does, and the task comes back at no cost. */
+/** The service said "slow down": the task comes back later, at no cost. */
 export class RateLimitedError extends HandlerError {
   override readonly name = 'RateLimitedError';
   readonly retryAfterSeconds: number | undefined;
