@@ -1,7 +1,7 @@
 import type { TaskId } from '../domain/ids.js';
 import type { Lane } from '../domain/lane.js';
 import type { Priority } from '../domain/priority.js';
-import type { Cost, QueueSettings } from '../domain/queue-settings.js';
+import type { Cost, QueueSettings, RateLimit } from '../domain/queue-settings.js';
 
 /**
  * Decides what may run next. Volatile, bounded, rebuildable: an entry may be missing, stale or
@@ -9,8 +9,16 @@ import type { Cost, QueueSettings } from '../domain/queue-settings.js';
  * One contract suite (`ready-queue.contract.ts`) holds for every implementation.
  */
 export interface ReadyQueue {
-  /** Empties it, restores settings and what runs, and opens it for takes; offers follow. */
-  restore(state: ReadyState): Promise<void>;
+  /**
+   * Asked before `restore`. `yours`: it is closed, and this process is to restore it soon. `busy`:
+   * another process is at it, or the queue can't be reached. `open`: it has its contents.
+   */
+  beginRestore(): Promise<'yours' | 'busy' | 'open'>;
+  /**
+   * Empties it, brings back limits with their levels, settings and what runs, and opens it for
+   * takes; offers follow. False: it took too long, and another process is at it by now.
+   */
+  restore(state: ReadyState): Promise<boolean>;
   /** Answers in order. Lists go in whole: one call is one round trip. */
   offer(offers: readonly Offer[]): Promise<OfferAnswer>;
   /** Atomic: routing, priority with ageing, turns, limits and pauses in one step. */
@@ -24,16 +32,25 @@ export interface ReadyQueue {
   /** Not to be taken any more: cancelled, expired or changed. */
   remove(taskIds: readonly TaskId[]): Promise<void>;
   /** Counts for the very next take. An older version than the one held is ignored. */
-  configure(queues: readonly ConfiguredQueue[]): Promise<void>;
+  configure(change: Configuration): Promise<void>;
   /** Free places, in the order asked. */
   room(windows: readonly Window[]): Promise<readonly number[]>;
   /** Which of these it does not hold, waiting, taken or running. */
   missing(taskIds: readonly TaskId[]): Promise<readonly TaskId[]>;
+  /** What is taken or runs, a stretch at a time, since when and under which grant. */
+  listOut(after: OutCursor | null, limit: number): Promise<OutStretch>;
+  /** Of every bucket that may have changed since `levels` was last asked, as of now. */
+  levels(): Promise<readonly BucketLevel[]>;
   live(queue: string): Promise<LiveQueue>;
   /** How many of its queue would be taken before it, counted up to `limit`; null: it does not wait. */
   position(taskId: TaskId, limit: number): Promise<number | null>;
-  /** Called when something may have become takeable. Answers with how to stop listening. */
-  onWake(listener: (wake: Wake) => void): () => void;
+  /**
+   * Called when something may have become takeable; the listener answers for how many entries it
+   * woke somebody. Other processes hear of the rest. Answers with how to stop listening.
+   */
+  onWake(listener: (wake: Wake) => number): () => void;
+  /** Null while it can be reached; else why not. */
+  trouble(): string | null;
   close(): Promise<void>;
 }
 
@@ -86,8 +103,17 @@ export interface Taken extends Grant {
 }
 
 export type TakeAnswer =
-  /** At least one; `next` is the lane that another take now would take from. */
-  | { readonly kind: 'taken'; readonly entries: readonly Taken[]; readonly next: Lane | null }
+  | {
+      readonly kind: 'taken';
+      /** Of the contents that this was taken from: Postgres refuses a claim of an older one. */
+      readonly generation: number;
+      /** At least one. */
+      readonly entries: readonly Taken[];
+      /** The lane that the same take would take from, if it were made again now. */
+      readonly next: Lane | null;
+      /** Until when, as for `wait`; 0 with a `next`. */
+      readonly waitMs: number | null;
+    }
   /** Exactly how long until something held could be taken; null: not before a wake-up. */
   | { readonly kind: 'wait'; readonly waitMs: number | null }
   /** Its contents are gone: nothing is taken until `restore`. */
@@ -110,11 +136,54 @@ export interface ConfiguredQueue {
   readonly name: string;
   readonly version: number;
   readonly settings: QueueSettings;
+  /** What is left of `settings.pausedUntil`: the clocks of Postgres and of this queue may differ. */
+  readonly pausedForMs: number | null;
 }
 
-export interface ReadyState {
+/** A limit that queues share by its name. */
+export interface ConfiguredLimit {
+  readonly name: string;
+  readonly version: number;
+  readonly limit: RateLimit;
+}
+
+/**
+ * Limits first. A queue that uses a limit which is not known gives nothing: to let it pass would be
+ * to exceed it.
+ */
+export interface Configuration {
+  readonly limits: readonly ConfiguredLimit[];
   readonly queues: readonly ConfiguredQueue[];
+}
+
+export interface ReadyState extends Configuration {
+  /** Grows with every restore. */
+  readonly generation: number;
+  /** Buckets that are not named start full. */
+  readonly levels: readonly BucketLevel[];
   readonly running: readonly { readonly taskId: TaskId; readonly queue: string }[];
+}
+
+/** See `ownBucket` and `sharedBucket`. Below zero: in debt. */
+export interface BucketLevel {
+  readonly bucket: string;
+  readonly tokens: number;
+}
+
+/** Opaque; since when, and where in that millisecond. */
+export type OutCursor = string;
+
+export interface OutStretch {
+  readonly entries: readonly Out[];
+  /** Null: this was the last stretch. */
+  readonly next: OutCursor | null;
+}
+
+export interface Out extends Grant {
+  readonly queue: string;
+  /** False: taken, and Postgres has not granted it yet. */
+  readonly confirmed: boolean;
+  readonly forMs: number;
 }
 
 export interface LiveQueue {
@@ -123,8 +192,12 @@ export interface LiveQueue {
   /** Confirmed; what is taken and not yet confirmed holds a slot, but does not run. */
   readonly running: number;
   readonly oldestAgeMs: number | null;
-  readonly tokens: Readonly<Record<string, number>>;
-  readonly nextTokenInMs: number | null;
+  /** Of its own limits and of those it shares, in the order of its settings. */
+  readonly buckets: readonly LiveBucket[];
+}
+
+export interface LiveBucket extends BucketLevel {
+  readonly limit: RateLimit;
 }
 
 /** Up to `count` entries of these lanes may be taken, or their wait has changed. */
