@@ -77,6 +77,7 @@ describeOnEveryDatabase('claimTasks', (db) => {
     const claimed = await claimTasks(
       db(),
       wanted.map((taskId) => claimOf(taskId)),
+      0,
       30_000,
       null,
     );
@@ -97,7 +98,7 @@ describeOnEveryDatabase('claimTasks', (db) => {
 
   it('the same task twice in one batch is given once', async () => {
     const { taskId } = await submitOne(db());
-    const claimed = await claimTasks(db(), [claimOf(taskId), claimOf(taskId)], 30_000, null);
+    const claimed = await claimTasks(db(), [claimOf(taskId), claimOf(taskId)], 0, 30_000, null);
     expect(claimed).toHaveLength(1);
   });
 });
@@ -114,7 +115,7 @@ describeOnPostgres('claimTasks', (postgres) => {
           const order = n === 0 ? tasks : tasks.toReversed();
           for (let at = 0; at < order.length; at += 100) {
             const claims = order.slice(at, at + 100).map((task) => claimOf(task.taskId));
-            const rows = await claimTasks(db, claims, 30_000, null);
+            const rows = await claimTasks(db, claims, 0, 30_000, null);
             given.push(...rows.map((row) => row.taskId));
           }
         }),
@@ -126,6 +127,7 @@ describeOnPostgres('claimTasks', (postgres) => {
     const rest = await claimTasks(
       postgres().db,
       left.map((task) => claimOf(task.taskId)),
+      0,
       30_000,
       null,
     );
@@ -140,7 +142,7 @@ describeOnPostgres('claimTasks', (postgres) => {
     await db.transaction(async (tx) => {
       await tx.query('select from sluice.tasks where id = $1 for update', [locked.taskId]);
       const claims = [claimOf(locked.taskId), claimOf(free.taskId)];
-      const claimed = await claimTasks(db, claims, 30_000, null);
+      const claimed = await claimTasks(db, claims, 0, 30_000, null);
       expect(claimed.map((row) => row.taskId)).toEqual([free.taskId]);
     });
     expect(await rowOf(db, locked.taskId)).toMatchObject({ status: 'queued', attempt: 0 });

@@ -36,6 +36,9 @@ export interface ClaimedRow {
  * Compare-and-set. Locked rows are skipped, not waited for: whoever holds one is about to change
  * it. The status is that of the locked row; as a condition on the table, it would invite the planner
  * to read all that is queued. The parameters come from the one partition that the id names.
+ *
+ * The generation is asked for in a subquery of its own, which the planner makes a gate before
+ * everything else: it runs once, and no row is looked at before its answer.
  */
 const claimTasksSql = `
 update sluice.tasks task
@@ -48,16 +51,18 @@ set
   started_at = case when claim.start then clock.now end,
   lapses_at = clock.now + case
     when claim.start then task.timeout_seconds * interval '1 second'
-    else $4::float8 * interval '1 millisecond'
+    else $5::float8 * interval '1 millisecond'
   end
 from
-  (select coalesce($5::timestamptz, now()) as now) as clock,
+  (select coalesce($6::timestamptz, now()) as now) as clock,
   unnest($1::uuid[], $2::uuid[], $3::boolean[]) as claim (id, worker_id, start),
   lateral (
     select ctid as place, status from sluice.tasks where id = claim.id offset 0
     for no key update skip locked
   ) as found
-where task.ctid = found.place and found.status = 'queued'
+where
+  (select sluice.is_generation($4::bigint))
+  and task.ctid = found.place and found.status = 'queued'
 returning
   task.id, task.task_type, task.queue, task.timeout_seconds, task.attempt, task.lease,
   task.priority, task.retry_count, task.workflow_id, task.trace_id, task.worker_id, task.cost,
@@ -83,10 +88,14 @@ interface Row {
   readonly parameters: JsonObject;
 }
 
-/** Those that don't come back were refused: no longer queued, or in somebody's hands. */
+/**
+ * Those that don't come back were refused: no longer queued, in somebody's hands, or all of them,
+ * when this is not the generation any more.
+ */
 export async function claimTasks(
   db: Queryable,
   claims: readonly Claim[],
+  generation: number,
   unstartedMs: number,
   now: Instant,
 ): Promise<ClaimedRow[]> {
@@ -94,6 +103,7 @@ export async function claimTasks(
     column(claims, (claim) => claim.taskId),
     column(claims, (claim) => claim.workerId),
     column(claims, (claim) => claim.start),
+    generation,
     unstartedMs,
     now,
   ]);

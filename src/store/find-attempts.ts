@@ -3,7 +3,7 @@ import { priorityOf, type Priority } from '../domain/priority.js';
 import type { Cost } from '../domain/queue-settings.js';
 import { hasEnded, type TaskState } from '../domain/task-state.js';
 import type { Held } from '../protocol/api.js';
-import { heldColumns } from './columns.js';
+import { column, heldColumns } from './columns.js';
 import type { Queryable } from './database.js';
 import { costOf, type PastAttemptJson } from './task-row.js';
 
@@ -75,6 +75,36 @@ where task.lease = held.lease`;
 export async function findAttempts(db: Queryable, held: readonly Held[]): Promise<AttemptRow[]> {
   const rows = await db.query<AttemptTaskRow>(findAttemptsSql, heldColumns(held));
   return rows.map(attemptOf);
+}
+
+export interface LeasedRow {
+  readonly lease: Lease;
+  readonly queue: string;
+  readonly cost: Cost;
+  readonly status: 'assigned' | 'executing';
+}
+
+type LeasedTaskRow = Pick<AttemptTaskRow, 'id' | 'lease' | 'queue' | 'cost' | 'status'>;
+
+const findLeasedSql = `
+select task.id, task.lease, task.queue, task.cost, task.status
+from
+  unnest($1::uuid[]) as wanted (id),
+  lateral (select * from sluice.tasks where id = wanted.id offset 0) as task
+where task.lease is not null`;
+
+/** Those that somebody holds now. */
+export async function findLeased(
+  db: Queryable,
+  taskIds: readonly TaskId[],
+): Promise<ReadonlyMap<TaskId, LeasedRow>> {
+  const rows = await db.query<LeasedTaskRow>(findLeasedSql, [column(taskIds, (id) => id)]);
+  return new Map(
+    rows.map(({ id, lease, queue, cost, status }) => [
+      id,
+      { lease, queue, cost: costOf(cost), status },
+    ]),
+  );
 }
 
 /**

@@ -106,7 +106,7 @@ describeOnPostgres('completeTasks', (postgres) => {
       const tasks = newTasks(50);
       await submitTasks(db, tasks, null);
       const claims = tasks.map((task) => claimOf(task.taskId));
-      const held = await claimTasks(db, claims, 30_000, null);
+      const held = await claimTasks(db, claims, 0, 30_000, null);
       const reports = held.map((item) => ({ ...item, percent: 50, message: null }));
       const [finished] = await Promise.all([
         completeTasks(
@@ -125,7 +125,7 @@ describeOnPostgres('completeTasks', (postgres) => {
     const tasks = newTasks(500);
     await submitTasks(postgres().db, tasks, null);
     const claims = tasks.map((task) => claimOf(task.taskId));
-    const held = await claimTasks(postgres().db, claims, 30_000, null);
+    const held = await claimTasks(postgres().db, claims, 0, 30_000, null);
     const completions = held.map((item) => completionOf(item));
     const finished = await Promise.all(pools.map((db) => completeTasks(db, completions, null)));
     expect(finished.flat()).toHaveLength(500);

@@ -10,6 +10,10 @@ interface LimitRow {
   burst: number | null;
 }
 
+interface VersionedRow extends LimitRow {
+  version: number;
+}
+
 const columns = 'name, unit, rate, per_seconds, burst';
 
 export async function listLimits(db: Queryable): Promise<LimitView[]> {
@@ -24,18 +28,47 @@ export async function findLimit(db: Queryable, name: string): Promise<LimitView 
   return row === undefined ? null : toView(row);
 }
 
-export async function putLimit(db: Queryable, name: string, limit: RateLimit): Promise<LimitView> {
-  const [row] = await db.query<LimitRow>(
-    `insert into sluice.limits as l (name, unit, rate, per_seconds, burst)
-     values ($1, $2, $3::bigint, $4::int, $5::bigint)
+export interface LimitChanged {
+  readonly name: string;
+  /** Whoever holds a greater one ignores a smaller one. */
+  readonly version: number;
+  readonly limit: RateLimit;
+}
+
+/** All, or those that were put since. Index: limits_changed. */
+export async function findLimitsChanged(
+  db: Queryable,
+  since: Date | null,
+): Promise<LimitChanged[]> {
+  const rows = await db.query<VersionedRow>(
+    `select ${columns}, version from sluice.limits
+     where changed_at >= coalesce($1::timestamptz, '-infinity')`,
+    [since],
+  );
+  return rows.map((row) => ({ name: row.name, version: row.version, limit: toLimit(row) }));
+}
+
+/**
+ * One at a time, by a lock that is taken before the version is: a put that waited for another, or
+ * for a delete, would go in with a version from before its wait.
+ */
+export async function putLimit(
+  db: Queryable,
+  name: string,
+  limit: RateLimit,
+): Promise<LimitView & { readonly version: number }> {
+  const [row] = await db.query<VersionedRow>(
+    `insert into sluice.limits (name, version, unit, rate, per_seconds, burst)
+     select $1, nextval('sluice.limit_version'), $2, $3::bigint, $4::int, $5::bigint
+     from (select pg_advisory_xact_lock(hashtext('sluice.limits')) offset 0) as turn
      on conflict (name) do update set
-       version = l.version + 1, unit = excluded.unit, rate = excluded.rate,
-       per_seconds = excluded.per_seconds, burst = excluded.burst
-     returning ${columns}`,
+       version = excluded.version, changed_at = now(), unit = excluded.unit,
+       rate = excluded.rate, per_seconds = excluded.per_seconds, burst = excluded.burst
+     returning ${columns}, version`,
     [name, limit.unit, limit.rate, limit.perSeconds, limit.burst],
   );
   if (row === undefined) throw new Error(`limit ${name} was neither inserted nor updated`);
-  return toView(row);
+  return { ...toView(row), version: row.version };
 }
 
 export function deleteLimit(db: Database, name: string): Promise<'deleted' | 'missing' | 'in_use'> {
@@ -68,11 +101,10 @@ export async function unknownLimits(db: Queryable, names: readonly string[]): Pr
 }
 
 function toView(row: LimitRow): LimitView {
-  return {
-    name: row.name,
-    unit: row.unit,
-    rate: row.rate,
-    perSeconds: row.per_seconds,
-    burst: row.burst,
-  };
+  return { name: row.name, ...toLimit(row) };
+}
+
+function toLimit(row: LimitRow): RateLimit {
+  const { unit, rate, per_seconds: perSeconds, burst } = row;
+  return { unit, rate, perSeconds, burst };
 }

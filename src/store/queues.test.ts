@@ -97,7 +97,8 @@ describeOnEveryDatabase('queues', (db) => {
 
 describeOnEveryDatabase('limits', (db) => {
   it('are put, found, listed and deleted', async () => {
-    expect(await putLimit(db(), 'account', account)).toEqual({ name: 'account', ...account });
+    const put = await putLimit(db(), 'account', account);
+    expect(put).toEqual({ name: 'account', version: put.version, ...account });
     const changed = { unit: 'tokens', rate: 9, perSeconds: 1, burst: 2 };
     await putLimit(db(), 'account', changed);
     expect(await findLimit(db(), 'account')).toEqual({ name: 'account', ...changed });

@@ -13,7 +13,8 @@ export type Serving =
 
 /**
  * With the ready queue in memory one process serves at a time; with Redis all do, and the row only
- * says that Redis is in use. Also renews: whoever holds it takes it again.
+ * says that Redis is in use. Also renews: in memory whoever holds it, with Redis any of them for all.
+ * The two never serve at once: each waits until the turn of the other has lapsed.
  */
 export async function takeServing(
   db: Queryable,
@@ -48,7 +49,10 @@ export async function takeServing(
   };
 }
 
-/** False: another process took over. A lapsed lease that nobody took is still the holder's. */
+/**
+ * In memory only: with Redis the row names whoever renewed it last, and `takeServing` renews.
+ * False: another process took over. A lapsed lease that nobody took is still the holder's.
+ */
 export async function renewServing(db: Queryable, holder: string, now: Instant): Promise<boolean> {
   const renewed = await db.query(
     `update sluice.serving set renewed_at = coalesce($2::timestamptz, now())
@@ -58,7 +62,12 @@ export async function renewServing(db: Queryable, holder: string, now: Instant):
   return renewed.length > 0;
 }
 
-/** The next one need not wait for the lease to lapse. */
+/**
+ * The next one need not wait for the lease to lapse. With Redis nothing happens: others may still
+ * serve, so the row stays until none of them renews it.
+ */
 export async function leaveServing(db: Queryable, holder: string): Promise<void> {
-  await db.query('delete from sluice.serving where holder = $1::uuid', [holder]);
+  await db.query(`delete from sluice.serving where holder = $1::uuid and ready_queue = 'memory'`, [
+    holder,
+  ]);
 }

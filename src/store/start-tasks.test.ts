@@ -58,7 +58,7 @@ describeOnPostgres('startTasks and recordProgress', (postgres) => {
     const tasks = newTasks(100);
     await submitTasks(db, tasks, null);
     const claims = tasks.map((task) => claimOf(task.taskId, { start: false }));
-    const held = await claimTasks(db, claims, 30_000, null);
+    const held = await claimTasks(db, claims, 0, 30_000, null);
     for (let round = 0; round < 20; round += 1) {
       const reports = held.map((item) => ({ ...item, percent: round, message: null }));
       const answers = await Promise.all([

@@ -219,7 +219,13 @@ describeOnEveryDatabase('the history of a task', (db) => {
   }
 
   async function claim(taskId: TaskId, second: number, start: boolean) {
-    const [row] = await claimTasks(db(), [{ taskId, workerId, start }], 30_000, atSecond(second));
+    const [row] = await claimTasks(
+      db(),
+      [{ taskId, workerId, start }],
+      0,
+      30_000,
+      atSecond(second),
+    );
     if (row === undefined) throw new Error(`task ${taskId} could not be claimed`);
     return { taskId, lease: row.lease };
   }

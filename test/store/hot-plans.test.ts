@@ -57,6 +57,7 @@ const cases: [string, (db: Database, stock: Stock) => Promise<unknown>][] = [
       claimTasks(
         db,
         queued.map((id) => claimOf(id)),
+        0,
         30_000,
         null,
       ),
@@ -161,7 +162,7 @@ describe.each(shapes)('R-ST1: on $name', ({ isEmpty, prepare }) => {
       const task = newTask();
       await submitTasks(db, [task], null);
       const { db: watched, plans } = explained(db, made);
-      await claimTasks(watched, [claimOf(task.taskId)], 30_000, null);
+      await claimTasks(watched, [claimOf(task.taskId)], 0, 30_000, null);
       expect(plans.flatMap((plan) => plan.partitions)).toHaveLength(1);
     });
   });
@@ -209,7 +210,7 @@ async function takeStock(db: Database): Promise<Stock> {
   await feedBacklog(db, [{ lane, priority: 'medium', limit: batch }], null);
   const queued = tasks.slice(batch).map((task) => task.taskId);
   const claims = [...tasks.slice(0, batch), ...firsts].map((task) => claimOf(task.taskId));
-  const held = await claimTasks(db, claims, 30_000, null);
+  const held = await claimTasks(db, claims, 0, 30_000, null);
   expect(held).toHaveLength(2 * batch);
   return { queued, held: held.slice(0, batch), members: held.slice(batch) };
 }

@@ -73,7 +73,7 @@ export async function claimOne(
   changes: Partial<Claim> = {},
   now: Instant = null,
 ): Promise<ClaimedRow> {
-  const [claimed] = await claimTasks(db, [claimOf(taskId, changes)], 30_000, now);
+  const [claimed] = await claimTasks(db, [claimOf(taskId, changes)], 0, 30_000, now);
   if (claimed === undefined) throw new Error(`${taskId} was refused`);
   return claimed;
 }

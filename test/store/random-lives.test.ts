@@ -98,7 +98,7 @@ class Life {
         const ids = [...this.#states.keys()] as Held['taskId'][];
         const from = step.pick % Math.max(1, ids.length);
         const claims = ids.slice(from, from + 10).map((id) => claimOf(id, { start: step.flag }));
-        this.#leases.push(...(await claimTasks(this.#db, claims, 30_000, now)));
+        this.#leases.push(...(await claimTasks(this.#db, claims, 0, 30_000, now)));
         return;
       }
       case 'start':

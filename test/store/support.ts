@@ -66,6 +66,8 @@ async function prepared(db: Database): Promise<Database> {
 async function empty(db: Database): Promise<void> {
   await db.run(`
     truncate sluice.tasks, sluice.task_inputs, sluice.task_history, sluice.idempotency_keys,
-      sluice.workflows, sluice.queues, sluice.limits, sluice.workers, sluice.serving;
+      sluice.workflows, sluice.queues, sluice.limits, sluice.workers, sluice.serving,
+      sluice.bucket_levels;
+    update sluice.generation set number = 0;
   `);
 }
