@@ -7,7 +7,7 @@ import { findStates, findTask } from '../store/read-tasks.js';
 import { instant, patiently, tell, type EngineContext } from './context.js';
 import type { Feeder } from './feeder.js';
 import type { Fleet } from './fleet.js';
-import type { PollWaiters } from './poll-waiters.js';
+import type { News } from './news.js';
 import { taskNotFound } from './read.js';
 import type { Slots } from './slots.js';
 
@@ -15,7 +15,7 @@ const maxCancelledAtOnce = 1_000;
 
 export interface CancelParts {
   readonly fleet: Fleet;
-  readonly waiters: PollWaiters;
+  readonly news: News;
   readonly feeder: Feeder;
   readonly slots: Slots;
 }
@@ -24,14 +24,14 @@ export interface CancelParts {
 export class Cancel {
   readonly #context: EngineContext;
   readonly #fleet: Fleet;
-  readonly #waiters: PollWaiters;
+  readonly #news: News;
   readonly #feeder: Feeder;
   readonly #slots: Slots;
 
   constructor(context: EngineContext, parts: CancelParts) {
     this.#context = context;
     this.#fleet = parts.fleet;
-    this.#waiters = parts.waiters;
+    this.#news = parts.news;
     this.#feeder = parts.feeder;
     this.#slots = parts.slots;
   }
@@ -87,17 +87,16 @@ export class Cancel {
 
   #tell(row: CancelledRow): void {
     const { taskId, queue, taskType, priority, from, attempt, workerId, workflowId } = row;
-    if (workerId !== null) {
-      this.#fleet.find(workerId)?.cancelled.add(taskId);
-      this.#waiters.wakeWorker(workerId);
-    }
+    if (workerId !== null) this.#news.tell({ kind: 'cancelled', workerId, taskId });
     if (workflowId !== null) this.#feeder.noteUnknownBacklog();
     const outcome = isLeased(from) ? ({ outcome: 'cancelled' } as const) : {};
     const move = { from, to: 'cancelled', attempt } as const;
     tell(this.#context, { taskId, queue, taskType, priority, ...move, ...outcome });
   }
 
+  /** With Redis the server that its worker polls hears of it, whichever that is. */
   #isKnown({ workerId }: CancelledRow): boolean {
-    return workerId !== null && this.#fleet.find(workerId) !== null;
+    if (workerId === null) return false;
+    return this.#context.mode === 'redis' || this.#fleet.find(workerId) !== null;
   }
 }

@@ -1,6 +1,6 @@
 import type { WorkerId } from '../domain/ids.js';
 import type { ClaimedTask } from '../protocol/api.js';
-import type { Taken } from '../ready/ready-queue.js';
+import type { TakeAnswer, Taken } from '../ready/ready-queue.js';
 import { Batcher } from '../runtime/batcher.js';
 import { claimTasks, type ClaimedRow } from '../store/claim-tasks.js';
 import { instant, judgeDatabaseFailure, tell, type EngineContext } from './context.js';
@@ -8,8 +8,15 @@ import type { Slots } from './slots.js';
 
 const maxClaimsAtOnce = 1_000;
 
+/** What was taken longer ago than this is given up: its slot may be given to others soon. */
+const staleMs = 5_000;
+
+type TakenEntries = TakeAnswer & { kind: 'taken' };
+
 interface Wish {
   readonly entry: Taken;
+  readonly generation: number;
+  readonly takenMs: number;
   readonly workerId: WorkerId;
   readonly start: boolean;
 }
@@ -33,11 +40,12 @@ export class Claim {
 
   async claim(
     workerId: WorkerId,
-    entries: readonly Taken[],
+    { entries, generation }: TakenEntries,
     start: boolean,
   ): Promise<ClaimedTask[]> {
+    const takenMs = performance.now();
     const claims = await Promise.allSettled(
-      entries.map((entry) => this.#batcher.add({ entry, workerId, start })),
+      entries.map((entry) => this.#batcher.add({ entry, generation, takenMs, workerId, start })),
     );
     const claimed = claims.flatMap((claim, index) => {
       const entry = entries[index];
@@ -62,19 +70,22 @@ export class Claim {
 
   async #write(wishes: readonly Wish[]): Promise<(ClaimedRow | null)[]> {
     const { db, ready, settings } = this.#context;
-    const claims = wishes.map(({ entry, workerId, start }) => ({
-      taskId: entry.taskId,
-      workerId,
-      start,
-    }));
-    const rows = await claimTasks(db, claims, settings.unstartedMs, instant(this.#context));
+    const generation = Math.max(...wishes.map((wish) => wish.generation));
+    const oldestMs = performance.now() - staleMs;
+    const claims = wishes
+      .filter((wish) => wish.generation === generation && wish.takenMs >= oldestMs)
+      .map(({ entry, workerId, start }) => ({ taskId: entry.taskId, workerId, start }));
+    const rows = await claimTasks(
+      db,
+      claims,
+      generation,
+      settings.unstartedMs,
+      instant(this.#context),
+    );
     const answers = handOut(wishes, rows);
     const granted = wishes.filter((_, index) => answers[index] !== null);
     const refused = wishes.filter((_, index) => answers[index] === null);
-    await this.#slots.confirm(
-      rows,
-      granted.map(({ entry }) => entry),
-    );
+    await this.#slots.confirm(granted.map(({ entry }) => entry));
     if (refused.length > 0) await ready.refund(refused.map(({ entry }) => entry));
     wishes.forEach((wish, index) => {
       const row = answers[index];

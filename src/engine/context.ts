@@ -1,10 +1,12 @@
 import { SluiceError } from '../domain/errors.js';
 import type { TaskEvent } from '../protocol/events.js';
 import type { ReadyQueue } from '../ready/ready-queue.js';
+import type { Bus } from '../runtime/bus.js';
 import type { Clock } from '../runtime/clock.js';
 import type { FlushFailure } from '../runtime/batcher.js';
 import type { Logger } from '../runtime/log.js';
 import { DatabaseAwayError, LockedError, type Database, type Instant } from '../store/database.js';
+import type { ReadyQueueMode } from '../store/serving.js';
 import type { TaskEvents } from './events.js';
 import type { EngineSettings } from './settings.js';
 
@@ -12,6 +14,12 @@ import type { EngineSettings } from './settings.js';
 export interface EngineContext {
   readonly db: Database;
   readonly ready: ReadyQueue;
+  /** To the other servers. */
+  readonly bus: Bus;
+  /** Of the ready queue and the bus. */
+  readonly closeLinks: () => Promise<void>;
+  /** Whose ready queue: this process's own, or the one that all servers share. */
+  readonly mode: ReadyQueueMode;
   readonly events: TaskEvents;
   readonly settings: EngineSettings;
   readonly log: Logger;

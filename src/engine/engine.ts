@@ -10,6 +10,7 @@ import { listTasks } from '../store/list-tasks.js';
 import { findWorker, listWorkers, requestDrain } from '../store/workers.js';
 import { AttemptControl } from './attempt-control.js';
 import { Cancel } from './cancel.js';
+import { Checkpoints } from './checkpoints.js';
 import { Claim } from './claim.js';
 import { asRefusal, instant, type EngineContext } from './context.js';
 import { EndAttempts } from './end-attempts.js';
@@ -19,6 +20,7 @@ import { Fleet } from './fleet.js';
 import { Health } from './health.js';
 import { Heartbeat } from './heartbeat.js';
 import { Line } from './line.js';
+import { News } from './news.js';
 import { Poll } from './poll.js';
 import { PollWaiters } from './poll-waiters.js';
 import { QueueControl } from './queue-control.js';
@@ -42,6 +44,9 @@ export type Role =
   | 'submit';
 
 const queueRefreshMs = 2_000;
+/** How soon a shared ready queue that was flushed is noticed when nobody polls. */
+const lookAfterMs = 500;
+const rebuildRetryMs = 100;
 const notServingWaitMs = 200;
 
 /** The use cases, joined: everything that can be asked of Sluice, in this process. */
@@ -53,6 +58,8 @@ export class Engine implements api.SluiceApi {
   readonly #hearing: Hearing;
   readonly #fleet: Fleet;
   readonly #slots: Slots;
+  readonly #checkpoints: Checkpoints;
+  readonly #news: News;
   readonly #feeder: Feeder;
   readonly #submit: Submit;
   readonly #poll: Poll;
@@ -71,7 +78,7 @@ export class Engine implements api.SluiceApi {
   #turnLoop: Loop | null = null;
   /** Run only while this process serves. */
   #servingLoops: Loop[] = [];
-  #rebuilding: Promise<void> | null = null;
+  #rebuilding: Promise<boolean> | null = null;
   #closing: Promise<void> | null = null;
 
   constructor(context: EngineContext, role: Role, onStandby: (message: string) => void) {
@@ -80,6 +87,12 @@ export class Engine implements api.SluiceApi {
     this.#hearing = new Hearing(context);
     this.#fleet = new Fleet(context);
     this.#slots = new Slots(context);
+    this.#checkpoints = new Checkpoints(context, () => this.#queues.hasLimits());
+    this.#news = new News(context, {
+      fleet: this.#fleet,
+      waiters: this.#waiters,
+      queues: this.#queues,
+    });
     const places = new Places(context.ready);
     this.#feeder = new Feeder(context, this.#queues, places);
     const endAttempts = new EndAttempts(context, this.#feeder, this.#slots);
@@ -95,7 +108,7 @@ export class Engine implements api.SluiceApi {
     this.#heartbeat = new Heartbeat(context, this.#fleet, endAttempts);
     this.#cancel = new Cancel(context, {
       fleet: this.#fleet,
-      waiters: this.#waiters,
+      news: this.#news,
       feeder: this.#feeder,
       slots: this.#slots,
     });
@@ -104,11 +117,16 @@ export class Engine implements api.SluiceApi {
     this.#explain = new Explain(context, this.#read);
     this.#health = new Health(context, this.#explain);
     this.#line = new Line(context);
-    this.#queueControl = new QueueControl(context, this.#queues, this.#line, this.#throughput);
+    this.#queueControl = new QueueControl(context, {
+      queues: this.#queues,
+      line: this.#line,
+      throughput: this.#throughput,
+      news: this.#news,
+    });
     this.#sweeper = new Sweeper(context, {
       endAttempts,
       feeder: this.#feeder,
-      fleet: this.#fleet,
+      news: this.#news,
       throughput: this.#throughput,
       hearing: this.#hearing,
       slots: this.#slots,
@@ -119,6 +137,7 @@ export class Engine implements api.SluiceApi {
       feeder: this.#feeder,
       waiters: this.#waiters,
       notServing: () => this.notServing(),
+      mayTake: () => this.#checkpoints.areFresh(),
       release: (held) => this.#attempts.release(held),
       rebuild: () => {
         this.#rebuild().catch((error: unknown) => {
@@ -131,15 +150,13 @@ export class Engine implements api.SluiceApi {
         ? null
         : new ServingTurn(context, {
             begin: () => this.#beginServing(),
-            end: () => this.#endServing(),
+            end: (isLeaving) => this.#endServing(isLeaving),
             onStandby,
           });
     context.events.subscribe((event) => {
       this.#throughput.note(event);
     });
-    context.ready.onWake((wake) => {
-      this.#waiters.wake(wake);
-    });
+    context.ready.onWake((wake) => this.#waiters.wake(wake));
   }
 
   /** Resolves when this process serves, or knows that it has to stand by. */
@@ -147,7 +164,7 @@ export class Engine implements api.SluiceApi {
     await this.#sweeper.upkeep();
     const turn = this.#turn;
     if (turn === null) return;
-    await turn.tick();
+    await turn.first();
     await turn.begun();
     this.#turnLoop = this.#loop(() => turn.tick());
     this.#turnLoop.start();
@@ -160,8 +177,18 @@ export class Engine implements api.SluiceApi {
     return this.#turn.isServing() ? null : 'This process stands by; another one serves.';
   }
 
+  /** Not null: servers of the other kind, with or without Redis, serve this database. */
+  mixture(): string | null {
+    return this.#turn?.mixture ?? null;
+  }
+
   databaseTrouble(): Promise<string | null> {
     return this.#health.databaseTrouble();
+  }
+
+  /** While it is not null, tasks are accepted and reported, and none is handed out. */
+  readyQueueTrouble(): string | null {
+    return this.#context.ready.trouble();
   }
 
   /** Null also while another process serves: it claims, and knows better. */
@@ -185,7 +212,8 @@ export class Engine implements api.SluiceApi {
     await this.#turn?.leave().catch((error: unknown) => {
       this.#noteError(error);
     });
-    await this.#context.ready.close();
+    this.#news.close();
+    await this.#context.closeLinks();
     await this.#context.db.close();
   }
 
@@ -193,6 +221,7 @@ export class Engine implements api.SluiceApi {
     this.#hearing.lost();
     // Others may have buried a worker meanwhile; the rows know.
     this.#fleet.clear();
+    await this.#queues.load();
     await this.#rebuild();
     await this.#feeder.discover();
     const feeding = this.#loop(() => this.#whileServing(() => this.#feeder.tick()));
@@ -204,7 +233,9 @@ export class Engine implements api.SluiceApi {
       await this.#queues.refresh();
       return queueRefreshMs;
     });
-    this.#servingLoops = [feeding, sweeping, refreshing];
+    const recording = this.#loop(() => this.#whileServing(() => this.#checkpoints.tick()));
+    this.#servingLoops = [feeding, sweeping, refreshing, recording];
+    if (this.#context.mode === 'redis') this.#servingLoops.push(this.#loop(() => this.#lookAfter()));
     for (const loop of this.#servingLoops) loop.start();
   }
 
@@ -213,18 +244,29 @@ export class Engine implements api.SluiceApi {
     return this.#turn?.holds() === true ? tick() : notServingWaitMs;
   }
 
-  async #endServing(): Promise<void> {
+  async #endServing(isLeaving: boolean): Promise<void> {
     this.#feeder.end();
     await Promise.all(this.#servingLoops.map((loop) => loop.stop()));
     this.#servingLoops = [];
     this.#waiters.wakeAll();
+    if (isLeaving && this.#context.mode === 'memory') await this.#checkpoints.saveFinally();
   }
 
-  #rebuild(): Promise<void> {
-    this.#rebuilding ??= rebuild(this.#context, this.#queues, this.#slots).finally(() => {
-      this.#rebuilding = null;
-      this.#waiters.wakeAll();
-    });
+  /** The ready queue may be lost while nobody polls, and be back without its contents. */
+  async #lookAfter(): Promise<number> {
+    return (await this.#rebuild()) ? lookAfterMs : rebuildRetryMs;
+  }
+
+  /** False: another process is at it, or Redis is away. */
+  #rebuild(): Promise<boolean> {
+    this.#rebuilding ??= rebuild(this.#context, this.#queues, this.#checkpoints)
+      .then((isOpen) => {
+        if (isOpen) this.#waiters.wakeAll();
+        return isOpen;
+      })
+      .finally(() => {
+        this.#rebuilding = null;
+      });
     return this.#rebuilding;
   }
 
@@ -411,9 +453,7 @@ export class Engine implements api.SluiceApi {
   async drainWorker(workerId: WorkerId): Promise<api.WorkerView> {
     const known = await refusing(requestDrain(this.#context.db, workerId));
     if (!known) throw new SluiceError('worker_not_found', `There is no worker ${workerId}.`);
-    const worker = this.#fleet.find(workerId);
-    if (worker !== null) worker.draining = true;
-    this.#waiters.wakeWorker(workerId);
+    this.#news.tell({ kind: 'draining', workerId });
     return this.getWorker(workerId);
   }
 }

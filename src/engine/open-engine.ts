@@ -1,7 +1,10 @@
+import type { ReadyQueue } from '../ready/ready-queue.js';
 import { MemoryReadyQueue } from '../ready/memory-ready-queue.js';
+import { LocalBus, type Bus } from '../runtime/bus.js';
 import { systemClock, type Clock } from '../runtime/clock.js';
 import { silentLog, type Logger } from '../runtime/log.js';
 import type { Database } from '../store/database.js';
+import { findInstallationId } from '../store/installation.js';
 import { migrate } from '../store/migrate.js';
 import type { EngineContext } from './context.js';
 import { Engine, type Role } from './engine.js';
@@ -17,6 +20,8 @@ export type DatabaseOptions =
 
 export interface OpenEngineOptions {
   readonly database: DatabaseOptions;
+  /** Where several servers keep one ready queue; without it, it is in the memory of one. */
+  readonly redisUrl?: string;
   readonly role?: Role;
   /** False: refuse to open when another process serves, instead of standing by. */
   readonly waitForTurn?: boolean;
@@ -28,7 +33,7 @@ export interface OpenEngineOptions {
   readonly random?: () => number;
 }
 
-/** Another process serves this database, and this one was told not to wait. */
+/** Another process serves this database, and this one was told not to wait, or could wait for ever. */
 export class NotOurTurnError extends Error {
   override readonly name = 'NotOurTurnError';
 }
@@ -38,28 +43,87 @@ export async function openEngine(options: OpenEngineOptions): Promise<Engine> {
   const db = await openDatabase(options.database, log);
   try {
     await migrate(db);
-    const context = createContext(options, db, log);
-    const standby: string[] = [];
-    const engine = new Engine(context, options.role ?? 'serve', (message) => {
-      standby.push(message);
-      options.onStandby?.(message);
-    });
-    await engine.begin();
-    if (standby.length > 0 && options.waitForTurn === false) {
-      await engine.close();
-      throw new NotOurTurnError(standby.join(' '));
+    const links = await openReadyQueue(options, db, log);
+    try {
+      return await openOn(options, createContext(options, db, links, log));
+    } catch (error) {
+      await links.close();
+      throw error;
     }
-    return engine;
   } catch (error) {
     await db.close();
     throw error;
   }
 }
 
-function createContext(options: OpenEngineOptions, db: Database, log: Logger): EngineContext {
+async function openOn(options: OpenEngineOptions, context: EngineContext): Promise<Engine> {
+  const standby: string[] = [];
+  const engine = new Engine(context, options.role ?? 'serve', (message) => {
+    standby.push(message);
+    options.onStandby?.(message);
+  });
+  await engine.begin();
+  const refusal = engine.mixture() ?? (options.waitForTurn === false ? standby.at(0) : undefined);
+  if (refusal === undefined) return engine;
+  await engine.close();
+  throw new NotOurTurnError(refusal);
+}
+
+interface ReadyLinks {
+  readonly ready: ReadyQueue;
+  readonly bus: Bus;
+  close(): Promise<void>;
+}
+
+/** Lazily: who runs without Redis never loads its client. */
+async function openReadyQueue(
+  { redisUrl, clock }: OpenEngineOptions,
+  db: Database,
+  log: Logger,
+): Promise<ReadyLinks> {
+  if (redisUrl === undefined) {
+    const ready = new MemoryReadyQueue({ clock: clock ?? systemClock });
+    return { ready, bus: new LocalBus(), close: () => ready.close() };
+  }
+  // The hash tag keeps all keys of one database in one slot, and those of two databases apart.
+  const prefix = `sluice:{${await findInstallationId(db)}}:`;
+  const [{ openRedis }, { RedisBus }, { RedisReadyQueue }] = await Promise.all([
+    import('../ready/redis/connection.js'),
+    import('../ready/redis/bus.js'),
+    import('../ready/redis/redis-ready-queue.js'),
+  ]);
+  const connection = await openRedis(redisUrl, log);
+  const bus = new RedisBus(connection, prefix);
+  const ready = new RedisReadyQueue({
+    connection,
+    bus,
+    prefix,
+    log,
+    ...(clock === undefined ? {} : { clock }),
+  });
+  return {
+    ready,
+    bus,
+    close: async () => {
+      await ready.close();
+      await bus.close();
+      await connection.close();
+    },
+  };
+}
+
+function createContext(
+  options: OpenEngineOptions,
+  db: Database,
+  links: ReadyLinks,
+  log: Logger,
+): EngineContext {
   return {
     db,
-    ready: new MemoryReadyQueue({ clock: options.clock ?? systemClock }),
+    ready: links.ready,
+    bus: links.bus,
+    closeLinks: () => links.close(),
+    mode: options.redisUrl === undefined ? 'memory' : 'redis',
     events: new TaskEvents((error) => {
       log.error({ err: error }, 'a listener of task events threw');
     }),

@@ -6,13 +6,27 @@ import {
   type RateLimit,
 } from '../domain/queue-settings.js';
 import type { LimitView, Page, PageRequest, QueueChange, QueueView } from '../protocol/api.js';
-import type { ConfiguredQueue } from '../ready/ready-queue.js';
 import { deleteLimit, findLimit, listLimits, putLimit, unknownLimits } from '../store/limits.js';
-import { findQueue, listQueues, pauseQueue, putQueue, resumeQueue } from '../store/queues.js';
+import {
+  findQueue,
+  listQueues,
+  pauseQueue,
+  putQueue,
+  resumeQueue,
+  type ConfiguredRow,
+} from '../store/queues.js';
 import { instant, type EngineContext } from './context.js';
 import type { Line } from './line.js';
+import type { News } from './news.js';
 import type { QueueDirectory } from './queue-directory.js';
 import type { Throughput } from './throughput.js';
+
+export interface QueueControlParts {
+  readonly queues: QueueDirectory;
+  readonly line: Line;
+  readonly throughput: Throughput;
+  readonly news: News;
+}
 
 /** Settings of queues and shared limits: first the row in Postgres, then the ready queue. */
 export class QueueControl {
@@ -20,12 +34,14 @@ export class QueueControl {
   readonly #queues: QueueDirectory;
   readonly #line: Line;
   readonly #throughput: Throughput;
+  readonly #news: News;
 
-  constructor(context: EngineContext, queues: QueueDirectory, line: Line, throughput: Throughput) {
+  constructor(context: EngineContext, parts: QueueControlParts) {
     this.#context = context;
-    this.#queues = queues;
-    this.#line = line;
-    this.#throughput = throughput;
+    this.#queues = parts.queues;
+    this.#line = parts.line;
+    this.#throughput = parts.throughput;
+    this.#news = parts.news;
   }
 
   async listQueues(page: PageRequest): Promise<Page<QueueView>> {
@@ -63,8 +79,11 @@ export class QueueControl {
     return limit;
   }
 
-  putLimit(name: string, limit: RateLimit): Promise<LimitView> {
-    return putLimit(this.#context.db, name, limit);
+  async putLimit(name: string, limit: RateLimit): Promise<LimitView> {
+    const { version, ...view } = await putLimit(this.#context.db, name, limit);
+    await this.#queues.limitChanged({ name, version, limit });
+    this.#news.tell({ kind: 'configured' });
+    return view;
   }
 
   async deleteLimit(name: string): Promise<void> {
@@ -74,6 +93,7 @@ export class QueueControl {
       const detail = `A queue uses the limit ${name}. Take it out of that queue's settings first.`;
       throw new SluiceError('limit_in_use', detail);
     }
+    this.#queues.limitDeleted(name);
   }
 
   async #refuseUnknownLimits({ limits }: QueueSettings): Promise<void> {
@@ -89,12 +109,13 @@ export class QueueControl {
     throw new SluiceError('invalid_request', detail, { errors });
   }
 
-  async #changed(queue: ConfiguredQueue): Promise<QueueView> {
-    await this.#queues.changed(queue);
+  async #changed(queue: ConfiguredRow): Promise<QueueView> {
+    await this.#queues.queueChanged(queue);
+    this.#news.tell({ kind: 'configured' });
     return this.#view(queue);
   }
 
-  async #view({ name, version, settings }: ConfiguredQueue): Promise<QueueView> {
+  async #view({ name, version, settings }: ConfiguredRow): Promise<QueueView> {
     const live = await this.#context.ready.live(name);
     const backlog = await this.#line.backlogOf(name);
     const { running, tokens, nextTokenInMs, depth, effectiveDepth } = live;

@@ -1,19 +1,21 @@
 import { defaultQueueSettings, type QueueSettings } from '../domain/queue-settings.js';
-import type { ConfiguredQueue } from '../ready/ready-queue.js';
-import { ensureQueues, findConfigured } from '../store/queues.js';
-import type { EngineContext } from './context.js';
+import type { Configuration, ConfiguredLimit, ConfiguredQueue } from '../ready/ready-queue.js';
+import { findLimitsChanged } from '../store/limits.js';
+import { ensureQueues, findConfigured, type ConfiguredRow } from '../store/queues.js';
+import { approximateNow, type EngineContext } from './context.js';
 
 /** A change that committed late may be older than one already seen. */
 const overlapMs = 30_000;
 const maxRememberedNames = 100_000;
 
 /**
- * The queues that were configured, as last read: Postgres holds the truth, the ready queue is told
- * of it. Any other queue has the defaults, and costs nothing here.
+ * The queues that were configured and the limits they share, as last read: Postgres holds the truth,
+ * the ready queue is told of it. Any other queue has the defaults, and costs nothing here.
  */
 export class QueueDirectory {
   readonly #context: EngineContext;
-  readonly #configured = new Map<string, ConfiguredQueue>();
+  readonly #queues = new Map<string, ConfiguredRow>();
+  readonly #limits = new Map<string, ConfiguredLimit>();
   /** Names that have a row. */
   readonly #names = new Set<string>();
   #readAtMs: number | null = null;
@@ -22,35 +24,57 @@ export class QueueDirectory {
     this.#context = context;
   }
 
-  all(): readonly ConfiguredQueue[] {
-    return [...this.#configured.values()];
+  /** All of it, as the ready queue needs it. */
+  configuration(): Configuration {
+    return this.#toConfiguration([...this.#limits.values()], [...this.#queues.values()]);
   }
 
   settingsOf(name: string): QueueSettings {
-    return this.#configured.get(name)?.settings ?? defaultQueueSettings;
+    return this.#queues.get(name)?.settings ?? defaultQueueSettings;
+  }
+
+  hasLimits(): boolean {
+    if (this.#limits.size > 0) return true;
+    for (const { settings } of this.#queues.values()) if (settings.limits.length > 0) return true;
+    return false;
   }
 
   /** Answers with what changed since the last time. */
-  async load(): Promise<readonly ConfiguredQueue[]> {
+  async load(): Promise<Configuration> {
     const { db } = this.#context;
     const since = this.#readAtMs === null ? null : new Date(this.#readAtMs - overlapMs);
     const readAtMs = db.nowMs();
-    const changed = (await findConfigured(db, since)).filter((queue) => this.#isNews(queue));
-    for (const queue of changed) this.#configured.set(queue.name, queue);
+    // Queues first: whatever limit they use was there before them.
+    const queues = (await findConfigured(db, since)).filter((queue) => this.#noteQueue(queue));
+    const limits = (await findLimitsChanged(db, since)).filter((limit) => this.#noteLimit(limit));
     this.#readAtMs = readAtMs;
-    return changed;
+    return this.#toConfiguration(limits, queues);
   }
 
   /** Reads what other processes changed and passes it on. */
   async refresh(): Promise<void> {
     const changed = await this.load();
-    if (changed.length > 0) await this.#context.ready.configure(changed);
+    if (changed.queues.length + changed.limits.length === 0) return;
+    await this.#context.ready.configure(changed);
   }
 
   /** After the commit that changed it. */
-  async changed(queue: ConfiguredQueue): Promise<void> {
-    if (this.#isNews(queue)) this.#configured.set(queue.name, queue);
-    await this.#context.ready.configure([queue]);
+  async queueChanged(queue: ConfiguredRow): Promise<void> {
+    this.#noteQueue(queue);
+    // A limit that another process made a moment ago may not be known here yet.
+    const isKnown = (name: string) => this.#limits.has(name);
+    const uses = queue.settings.limits.flatMap((limit) => ('use' in limit ? [limit.use] : []));
+    if (!uses.every(isKnown)) await this.refresh();
+    await this.#context.ready.configure(this.#toConfiguration([], [queue]));
+  }
+
+  async limitChanged(limit: ConfiguredLimit): Promise<void> {
+    this.#noteLimit(limit);
+    await this.#context.ready.configure(this.#toConfiguration([limit], []));
+  }
+
+  limitDeleted(name: string): void {
+    this.#limits.delete(name);
   }
 
   /**
@@ -71,7 +95,37 @@ export class QueueDirectory {
     for (const name of unknown) this.#names.add(name);
   }
 
-  #isNews({ name, version }: ConfiguredQueue): boolean {
-    return version > (this.#configured.get(name)?.version ?? 0);
+  #toConfiguration(
+    limits: readonly ConfiguredLimit[],
+    queues: readonly ConfiguredRow[],
+  ): Configuration {
+    const nowMs = approximateNow(this.#context).getTime();
+    return { limits, queues: queues.map((queue) => withRemainingPause(queue, nowMs)) };
   }
+
+  /** False: it was known already. */
+  #noteQueue(queue: ConfiguredRow): boolean {
+    return note(this.#queues, queue);
+  }
+
+  #noteLimit(limit: ConfiguredLimit): boolean {
+    return note(this.#limits, limit);
+  }
+}
+
+function note<T extends { readonly name: string; readonly version: number }>(
+  known: Map<string, T>,
+  item: T,
+): boolean {
+  if (item.version <= (known.get(item.name)?.version ?? 0)) return false;
+  known.set(item.name, item);
+  return true;
+}
+
+function withRemainingPause(queue: ConfiguredRow, nowMs: number): ConfiguredQueue {
+  const { pausedUntil } = queue.settings;
+  return {
+    ...queue,
+    pausedForMs: pausedUntil === null ? null : Math.max(0, pausedUntil.getTime() - nowMs),
+  };
 }

@@ -1,26 +1,42 @@
+import { beginGeneration } from '../store/generation.js';
 import { listRunning } from '../store/sweep-attempts.js';
 import { walkQueued, type QueuedCursor } from '../store/walk-line.js';
+import type { Checkpoints } from './checkpoints.js';
 import { instant, type EngineContext } from './context.js';
 import type { QueueDirectory } from './queue-directory.js';
-import type { Slots } from './slots.js';
 
 const rowsAtOnce = 5_000;
 
 /**
- * Fills the ready queue from Postgres: first settings and what runs, so that no take can pass a
- * limit, then everything queued. What is missed or doubled meanwhile is only a hint.
+ * Fills the ready queue from Postgres. First it ends the generation of the contents that were lost:
+ * claims of what was taken from them are waited for, and refused from then on. Then limits,
+ * settings and what runs, so that no take can pass a limit; then everything queued. What is missed or
+ * doubled meanwhile is only a hint. False: another process is at it, or the queue is away.
  */
 export async function rebuild(
   context: EngineContext,
   queues: QueueDirectory,
-  slots: Slots,
-): Promise<void> {
-  const { db, ready } = context;
+  checkpoints: Checkpoints,
+): Promise<boolean> {
+  const { db, ready, log } = context;
+  const begun = await ready.beginRestore();
+  if (begun !== 'yours') return begun === 'open';
+  const generation = await beginGeneration(db);
   await queues.load();
+  const configuration = queues.configuration();
+  const levels = await checkpoints.restore(configuration);
   const running = await listRunning(db);
-  await ready.restore({ queues: queues.all(), running });
-  slots.restore(running);
+  const isOurs = await ready.restore({ generation, ...configuration, levels, running });
+  if (!isOurs) return false;
+  const offered = await offerQueued(context);
+  log.info({ generation, running: running.length, offered }, 'filled the ready queue anew');
+  return true;
+}
+
+async function offerQueued(context: EngineContext): Promise<number> {
+  const { db, ready } = context;
   let cursor: QueuedCursor | null = null;
+  let offered = 0;
   do {
     const stretch: Awaited<ReturnType<typeof walkQueued>> = await walkQueued(
       db,
@@ -29,6 +45,8 @@ export async function rebuild(
       instant(context),
     );
     await ready.offer(stretch.rows);
+    offered += stretch.rows.length;
     cursor = stretch.next;
   } while (cursor !== null);
+  return offered;
 }

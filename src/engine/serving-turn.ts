@@ -1,17 +1,25 @@
 import { randomUUID } from 'node:crypto';
-import { leaveServing, renewServing, takeServing } from '../store/serving.js';
+import {
+  leaveServing,
+  renewServing,
+  takeServing,
+  type ReadyQueueMode,
+  type Serving,
+} from '../store/serving.js';
 import { instant, type EngineContext } from './context.js';
 
 export interface ServingTurnOptions {
   readonly begin: () => Promise<void>;
-  readonly end: () => Promise<void>;
+  /** `isLeaving`: by its own will, and while its turn was still good. */
+  readonly end: (isLeaving: boolean) => Promise<void>;
   /** Told once each time it has to stand by, with a sentence for people. */
   readonly onStandby: (message: string) => void;
 }
 
 /**
  * The ready queue in memory belongs to one process at a time, which holds a lease row. This one
- * waits for its turn, serves while it can renew, and steps down when it can't.
+ * waits for its turn, serves while it can renew, and steps down when it can't. With Redis all serve
+ * at once, and the row keeps out those who would serve from memory.
  */
 export class ServingTurn {
   readonly #context: EngineContext;
@@ -24,6 +32,7 @@ export class ServingTurn {
   #begin: Promise<void> = Promise.resolve();
   #renewedMs = 0;
   #standbySaid = false;
+  #mixture: string | null = null;
 
   constructor(context: EngineContext, options: ServingTurnOptions) {
     this.#context = context;
@@ -40,6 +49,22 @@ export class ServingTurn {
     return this.#holds && performance.now() - this.#renewedMs < servingLeaseMs;
   }
 
+  /** Not null: it will never be its turn, since the others keep their ready queue elsewhere. */
+  get mixture(): string | null {
+    return this.#mixture;
+  }
+
+  /** The first look. The lease of a server of the other kind that has ended may still have to lapse. */
+  async first(): Promise<void> {
+    const { servingLeaseMs, servingRenewMs } = this.#context.settings;
+    const endsAtMs = performance.now() + servingLeaseMs + servingRenewMs;
+    await this.tick();
+    while (this.#mixture !== null && performance.now() < endsAtMs) {
+      await new Promise((resolve) => setTimeout(resolve, servingRenewMs / 2));
+      await this.tick();
+    }
+  }
+
   async tick(): Promise<number> {
     const { settings } = this.#context;
     if (this.#holds) await this.#renew();
@@ -54,15 +79,15 @@ export class ServingTurn {
 
   async leave(): Promise<void> {
     if (!this.#holds) return;
-    await this.#stepDown();
+    await this.#stepDown(this.holds());
+    // With Redis the row is everybody's, and lapses when the last one has left.
+    if (this.#context.mode === 'redis') return;
     await leaveServing(this.#context.db.urgent, this.#holder);
   }
 
   async #take(): Promise<void> {
-    const { db, settings } = this.#context;
     const beganMs = performance.now();
-    const now = instant(this.#context);
-    const turn = await takeServing(db.urgent, this.#holder, 'memory', settings.servingLeaseMs, now);
+    const turn = await this.#ask();
     if (turn.kind === 'standby') {
       this.#sayStandby(turn.mode);
       return;
@@ -70,6 +95,7 @@ export class ServingTurn {
     this.#renewedMs = beganMs;
     this.#holds = true;
     this.#standbySaid = false;
+    this.#mixture = null;
     this.#beginBesideRenewing();
   }
 
@@ -89,31 +115,50 @@ export class ServingTurn {
       });
   }
 
+  #ask(): Promise<Serving> {
+    const { db, settings, mode } = this.#context;
+    const { servingLeaseMs } = settings;
+    return takeServing(db.urgent, this.#holder, mode, servingLeaseMs, instant(this.#context));
+  }
+
+  async #isRenewed(): Promise<boolean> {
+    const { db, mode } = this.#context;
+    if (mode === 'redis') return (await this.#ask()).kind === 'serving';
+    return renewServing(db.urgent, this.#holder, instant(this.#context));
+  }
+
   async #renew(): Promise<void> {
     const beganMs = performance.now();
-    if (await renewServing(this.#context.db.urgent, this.#holder, instant(this.#context))) {
+    if (await this.#isRenewed()) {
       this.#renewedMs = beganMs;
       return;
     }
     this.#context.log.error('another process took over while this one was away; standing by');
-    await this.#stepDown();
+    await this.#stepDown(false);
   }
 
-  async #stepDown(): Promise<void> {
+  async #stepDown(isLeaving: boolean): Promise<void> {
     this.#holds = false;
     this.#begun = false;
     // What has not begun can't be ended: it would begin afterwards, and nobody would end it.
     await this.#begin.catch(() => undefined);
-    await this.#options.end();
+    await this.#options.end(isLeaving);
   }
 
-  #sayStandby(mode: 'memory' | 'redis'): void {
+  #sayStandby(theirs: ReadyQueueMode): void {
+    this.#mixture = theirs === this.#context.mode ? null : whyMixture(theirs);
     if (this.#standbySaid) return;
     this.#standbySaid = true;
     this.#options.onStandby(
-      mode === 'redis'
-        ? 'A server with Redis serves this database. Give this one the same REDIS_URL.'
-        : 'Another process serves this database. This one stands by and takes over when it ends.',
+      this.#mixture ??
+        'Another process serves this database. This one stands by and takes over when it ends.',
     );
   }
+}
+
+function whyMixture(theirs: ReadyQueueMode): string {
+  return theirs === 'redis'
+    ? 'Servers with Redis serve this database. Give this one the same REDIS_URL.'
+    : 'A server without Redis serves this database. Give it the same REDIS_URL and start it again, ' +
+        'or start this one without REDIS_URL.';
 }

@@ -1,75 +1,71 @@
 import type { TaskId } from '../domain/ids.js';
-import type { Cost } from '../domain/queue-settings.js';
-import type { Held } from '../protocol/api.js';
-import type { Finished, Grant } from '../ready/ready-queue.js';
-import { findAttempts } from '../store/find-attempts.js';
+import type { Finished, Grant, Out, OutCursor } from '../ready/ready-queue.js';
+import { findLeased } from '../store/find-attempts.js';
 import type { EngineContext } from './context.js';
 
-interface Running extends Held {
-  readonly queue: string;
-  readonly cost: Cost;
-}
+/** Younger ones are just being claimed or finished. */
+const quietMs = 2_000;
+/** How long a taken entry may wait for its claim: longer than any claim is under way. */
+const unclaimedMs = 20_000;
 
-interface Slot extends Running {
-  /** Its lease was found to be gone, one look ago. */
-  suspect: boolean;
-}
-
-/** What runs, as far as this process knows: each task holds a slot of its queue. */
+/** What runs holds a slot of its queue: given when Postgres grants it, freed when it ends. */
 export class Slots {
   readonly #context: EngineContext;
-  /** In the order in which they are looked at again. */
-  readonly #slots = new Map<TaskId, Slot>();
+  #cursor: OutCursor | null = null;
+  /** Had no lease in Postgres, one lap ago: an end is told right after it was written. */
+  #suspects = new Map<TaskId, string>();
+  #newSuspects = new Map<TaskId, string>();
 
   constructor(context: EngineContext) {
     this.#context = context;
   }
 
-  /** After the ready queue was restored with the same. */
-  restore(running: readonly Running[]): void {
-    this.#slots.clear();
-    this.#remember(running);
-  }
-
   /** Postgres granted these. */
-  async confirm(running: readonly Running[], grants: readonly Grant[]): Promise<void> {
-    this.#remember(running);
-    await this.#context.ready.confirm(grants);
+  async confirm(grants: readonly Grant[]): Promise<void> {
+    if (grants.length > 0) await this.#context.ready.confirm(grants);
   }
 
   async free(finished: readonly Finished[]): Promise<void> {
-    if (finished.length === 0) return;
-    for (const { taskId } of finished) this.#slots.delete(taskId);
-    await this.#context.ready.finish(finished);
+    if (finished.length > 0) await this.#context.ready.finish(finished);
   }
 
   /**
-   * What another process ended, by cancelling it, would keep its slot here for ever, and could not
-   * be offered when it is replayed. Found missing twice: an end of our own is told in between.
+   * A stretch of what the ready queue takes for taken or running is compared with Postgres: the
+   * process that took or ended it may have died before it could say so.
    */
-  async freeEnded(limit: number): Promise<void> {
-    const looked = [...this.#slots.values()].slice(0, limit);
-    if (looked.length === 0) return;
-    const living = await findAttempts(this.#context.db, looked);
-    const good = new Set(living.map(({ lease }) => lease));
-    const ended = looked.filter((slot) => this.#judge(slot, good.has(slot.lease)));
-    await this.free(
-      ended.map(({ taskId, queue, cost }) => ({ taskId, queue, reserved: cost, usage: null })),
-    );
-  }
-
-  #judge(slot: Slot, isGood: boolean): boolean {
-    if (this.#slots.get(slot.taskId) !== slot) return false;
-    if (!isGood && slot.suspect) return true;
-    slot.suspect = !isGood;
-    this.#slots.delete(slot.taskId);
-    this.#slots.set(slot.taskId, slot);
-    return false;
-  }
-
-  #remember(running: readonly Running[]): void {
-    for (const { taskId, lease, queue, cost } of running) {
-      this.#slots.set(taskId, { taskId, lease, queue, cost, suspect: false });
+  async compare(limit: number): Promise<void> {
+    const { ready, db } = this.#context;
+    const { entries, next } = await ready.listOut(this.#cursor, limit);
+    const quiet = entries.filter(({ forMs }) => forMs >= quietMs);
+    if (quiet.length > 0) {
+      const leased = await findLeased(
+        db,
+        quiet.map(({ taskId }) => taskId),
+      );
+      await this.#settle(quiet, (taskId) => leased.has(taskId));
     }
+    this.#cursor = next;
+    if (next !== null) return;
+    this.#suspects = this.#newSuspects;
+    this.#newSuspects = new Map();
+  }
+
+  async #settle(out: readonly Out[], isLeased: (taskId: TaskId) => boolean): Promise<void> {
+    const { ready } = this.#context;
+    const running = out.filter(({ taskId }) => isLeased(taskId));
+    await this.confirm(running.filter(({ confirmed }) => !confirmed));
+    const ended = out.filter((entry) => !isLeased(entry.taskId) && this.#isSuspectAgain(entry));
+    await this.free(
+      ended
+        .filter(({ confirmed }) => confirmed)
+        .map(({ taskId, queue }) => ({ taskId, queue, reserved: {}, usage: null })),
+    );
+    const unclaimed = ended.filter(({ confirmed, forMs }) => !confirmed && forMs >= unclaimedMs);
+    if (unclaimed.length > 0) await ready.refund(unclaimed);
+  }
+
+  #isSuspectAgain({ taskId, grant }: Out): boolean {
+    this.#newSuspects.set(taskId, grant);
+    return this.#suspects.get(taskId) === grant;
   }
 }

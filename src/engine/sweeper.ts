@@ -15,7 +15,7 @@ import { walkQueued, type QueuedCursor } from '../store/walk-line.js';
 import { instant, tell, type EngineContext } from './context.js';
 import type { AttemptEnd, EndAttempts } from './end-attempts.js';
 import type { Feeder } from './feeder.js';
-import type { Fleet } from './fleet.js';
+import type { News } from './news.js';
 import { failedAttempt } from './report.js';
 import type { Slots } from './slots.js';
 import type { Throughput } from './throughput.js';
@@ -35,7 +35,7 @@ const lapseSpreadMs = 3_000;
 export interface SweeperParts {
   readonly endAttempts: EndAttempts;
   readonly feeder: Feeder;
-  readonly fleet: Fleet;
+  readonly news: News;
   readonly throughput: Throughput;
   /** Since when workers could have been heard: Postgres reachable, this process not frozen. */
   readonly hearing: Hearing;
@@ -83,7 +83,7 @@ export class Sweeper {
     await this.#unlessLocked(() => this.#recoverOrphans());
     await this.#unlessLocked(() => this.#endOverdue());
     await this.#unlessLocked(() => this.#expire());
-    await this.#parts.slots.freeEnded(maxSlotsAtOnce);
+    await this.#parts.slots.compare(maxSlotsAtOnce);
     await this.#offerLost();
     await this.#unlessLocked(() => this.#freeWorkflows());
     if (performance.now() >= this.#nextUpkeepMs) await this.upkeep();
@@ -122,11 +122,11 @@ export class Sweeper {
    */
   async #buryWorkers(): Promise<void> {
     const { db, log, settings } = this.#context;
-    const { fleet, hearing } = this.#parts;
+    const { news, hearing } = this.#parts;
     if (hearing.forMs() < settings.leaseMs) return;
     const buried = await buryLapsedWorkers(db, settings.leaseMs, instant(this.#context));
     for (const { workerId, silentMs } of buried) {
-      fleet.forget(workerId);
+      news.tell({ kind: 'buried', workerId });
       if (silentMs > hearing.forMs()) this.#blameless.add(workerId);
       log.warn({ workerId, silentMs }, 'worker was silent for longer than its lease');
     }

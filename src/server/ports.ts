@@ -9,6 +9,8 @@ export type Progress =
 
 /** What the health routes ask. Neither question changes anything. */
 export interface ServerHealth {
+  /** Not null: tasks and results are accepted, and none can be handed out. */
+  degradation(): string | null;
   /** Whether this server can serve: Postgres and the ready queue answer, and it is no standby. */
   readiness(): Promise<Readiness>;
   /** Not progressing: capacity is free, work is ready, and nothing was claimed for a while. */

@@ -52,8 +52,9 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
 
 function healthOf(engine: Engine): ServerHealth {
   return {
+    degradation: () => engine.readyQueueTrouble(),
     async readiness() {
-      const trouble = await engine.databaseTrouble();
+      const trouble = (await engine.databaseTrouble()) ?? engine.readyQueueTrouble();
       if (trouble !== null) return { ready: false, code: 'unavailable', reason: trouble };
       const reason = engine.notServing();
       return reason === null ? { ready: true } : { ready: false, code: 'standby', reason };

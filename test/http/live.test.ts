@@ -121,6 +121,7 @@ describe('closing', () => {
     const app = buildApp({
       api: engine,
       health: {
+        degradation: () => null,
         readiness: async () => ({ ready: true }),
         progress: async () => ({ progressing: true }),
       },

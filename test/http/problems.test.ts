@@ -6,6 +6,7 @@ import type { App } from '../../src/server/app-parts.js';
 import type { Progress, Readiness } from '../../src/server/ports.js';
 import { freshPglite } from '../support/pglite.js';
 
+let degradation: string | null = null;
 let readiness: Readiness = { ready: true };
 let progress: Progress = { progressing: true };
 const logged: string[] = [];
@@ -16,7 +17,11 @@ beforeAll(async () => {
   engine = await openEngine({ database: freshPglite() });
   app = buildApp({
     api: engine,
-    health: { readiness: async () => readiness, progress: async () => progress },
+    health: {
+      degradation: () => degradation,
+      readiness: async () => readiness,
+      progress: async () => progress,
+    },
     events: engine,
     metrics: {
       contentType: 'text/plain',
@@ -61,7 +66,12 @@ describe('problem documents', () => {
     progress = { progressing: false, reason: 'nothing was claimed' };
     const stuck = await app.inject('/healthz/progress');
     expect([stuck.statusCode, stuck.json<{ code: string }>().code]).toEqual([503, 'unavailable']);
-    expect((await app.inject('/healthz')).statusCode).toBe(200);
+    expect((await app.inject('/healthz')).json()).toEqual({ status: 'live' });
+    degradation = 'Redis does not answer';
+    const degraded = await app.inject('/healthz');
+    expect(degraded.statusCode).toBe(200);
+    expect(degraded.json()).toEqual({ status: 'degraded', reason: degradation });
+    degradation = null;
   });
 
   it('are not logged when it was the client that was wrong', async () => {

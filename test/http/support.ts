@@ -56,6 +56,7 @@ async function openHttp(): Promise<HttpUnderTest> {
   const app = buildApp({
     api: engine,
     health: {
+      degradation: () => null,
       readiness: async () => ({ ready: true }),
       progress: async () => ({ progressing: true }),
     },

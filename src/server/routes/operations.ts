@@ -4,13 +4,24 @@ import type { App, AppParts } from '../app-parts.js';
 
 const tags = ['Operations'];
 const statusSchema = (status: string) => Type.Object({ status: Type.Literal(status) });
+const degradedSchema = Type.Object({ status: Type.Literal('degraded'), reason: Type.String() });
 
 /** None of them changes anything. */
 export function operationRoutes(app: App, { health, metrics }: AppParts): void {
   app.get(
     '/healthz',
-    { schema: { tags, summary: 'The process is live', response: { 200: statusSchema('live') } } },
-    () => ({ status: 'live' }),
+    {
+      schema: {
+        tags,
+        summary: 'The process is live',
+        description: 'Degraded: it accepts tasks and results, and can hand nothing out.',
+        response: { 200: Type.Union([statusSchema('live'), degradedSchema]) },
+      },
+    },
+    () => {
+      const reason = health.degradation();
+      return reason === null ? { status: 'live' } : { status: 'degraded', reason };
+    },
   );
 
   app.get(

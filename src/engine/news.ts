@@ -1,0 +1,81 @@
+import type { TaskId, WorkerId } from '../domain/ids.js';
+import type { JsonValue } from '../domain/json.js';
+import type { EngineContext } from './context.js';
+import type { Fleet } from './fleet.js';
+import type { PollWaiters } from './poll-waiters.js';
+import type { QueueDirectory } from './queue-directory.js';
+
+/** What concerns a worker that may poll another server, or what all servers keep a copy of. */
+export type Item =
+  | { readonly kind: 'cancelled'; readonly workerId: WorkerId; readonly taskId: TaskId }
+  | { readonly kind: 'draining'; readonly workerId: WorkerId }
+  | { readonly kind: 'buried'; readonly workerId: WorkerId }
+  | { readonly kind: 'configured' };
+
+export interface NewsParts {
+  readonly fleet: Fleet;
+  readonly waiters: PollWaiters;
+  readonly queues: QueueDirectory;
+}
+
+/**
+ * Between servers, and only to be quick: a worker learns at its next heartbeat what got lost here,
+ * and settings are read again every few seconds.
+ */
+export class News {
+  readonly #context: EngineContext;
+  readonly #parts: NewsParts;
+  readonly #stop: () => void;
+
+  constructor(context: EngineContext, parts: NewsParts) {
+    this.#context = context;
+    this.#parts = parts;
+    this.#stop = context.bus.subscribe((message) => {
+      const item = toItem(message);
+      if (item !== null) this.#hear(item);
+    });
+  }
+
+  /** Here, and to all others. */
+  tell(item: Item): void {
+    if (item.kind !== 'configured') this.#hear(item);
+    this.#context.bus.publish({ ...item });
+  }
+
+  close(): void {
+    this.#stop();
+  }
+
+  #hear(item: Item): void {
+    const { fleet, waiters, queues } = this.#parts;
+    switch (item.kind) {
+      case 'cancelled':
+        fleet.find(item.workerId)?.cancelled.add(item.taskId);
+        waiters.wakeWorker(item.workerId);
+        return;
+      case 'draining': {
+        const worker = fleet.find(item.workerId);
+        if (worker !== null) worker.draining = true;
+        waiters.wakeWorker(item.workerId);
+        return;
+      }
+      case 'buried':
+        fleet.forget(item.workerId);
+        waiters.wakeWorker(item.workerId);
+        return;
+      case 'configured':
+        queues.load().catch((error: unknown) => {
+          this.#context.log.warn({ err: error }, 'could not read the settings of queues again');
+        });
+    }
+  }
+}
+
+const kinds: readonly string[] = ['cancelled', 'draining', 'buried', 'configured'];
+
+/** Other messages on the bus are not for us. */
+function toItem(message: JsonValue): Item | null {
+  if (message === null || typeof message !== 'object' || Array.isArray(message)) return null;
+  const { kind } = message as Record<string, JsonValue>;
+  return typeof kind === 'string' && kinds.includes(kind) ? (message as unknown as Item) : null;
+}
