@@ -136,6 +136,8 @@ export interface Explanation {
   readonly taskId: TaskId;
   readonly status: TaskState;
   readonly reasons: readonly WaitReason[];
+  /** What is worth knowing but keeps it from nothing; absent when there is none. */
+  readonly notes?: readonly string[];
 }
 
 export interface TaskFilter {
@@ -202,7 +204,9 @@ export interface QueueLive {
   /** Tasks that wait in Postgres; a lower bound from 1,000,000 on. */
   readonly backlog: number;
   readonly running: number;
+  /** Left of each unit, in the limit that has least; below zero: owed. */
   readonly tokens: Readonly<Record<string, number>>;
+  /** Until there is a whole token of each unit; 0: there is; null: no limits. */
   readonly nextTokenInMs: number | null;
   readonly pausedUntil: Date | null;
   readonly pausedWhy: string | null;
@@ -217,7 +221,7 @@ export interface QueueLive {
 
 /** What a PUT may name; absent means the default. */
 export type QueueChange = Partial<
-  Omit<QueueSettings, 'ageing' | 'pausedUntil'> & {
+  Omit<QueueSettings, 'ageing'> & {
     readonly ageing: QueueSettings['ageing'] | null;
   }
 >;

@@ -1,4 +1,5 @@
 import { Type, type Static } from 'typebox';
+import { limitBounds } from '../domain/limit-faults.js';
 import {
   nameSchema,
   nullable,
@@ -10,17 +11,21 @@ import {
 
 const rateProperties = {
   unit: nameSchema('What is counted: requests, tokens, …'),
-  rate: Type.Integer({ minimum: 1, maximum: 1e9, description: 'At most so many …' }),
+  rate: Type.Integer({
+    minimum: 1,
+    maximum: limitBounds.rate,
+    description: 'At most so many …',
+  }),
   per_seconds: Type.Integer({
     minimum: 1,
-    maximum: 31_536_000,
+    maximum: limitBounds.perSeconds,
     description: '… in any window of so many seconds',
   }),
   burst: Type.Optional(
     nullable(
       Type.Integer({
         minimum: 1,
-        maximum: 1e9,
+        maximum: limitBounds.burst,
         description: 'How many may pass at once; the bound is then rate + burst',
       }),
     ),
@@ -60,6 +65,9 @@ export const queueChangeSchema = request(
     max_ready: Type.Optional(countSchema('Entries in the ready queue for each lane and priority')),
     max_active: Type.Optional(nullable(countSchema('Tasks that have not ended'))),
     paused: Type.Optional(Type.Boolean({ description: 'Nothing of it is taken' })),
+    paused_until: Type.Optional(
+      nullable(timestampSchema('With "paused": goes on by itself then; absent: until resumed')),
+    ),
     ageing: Type.Optional(nullable(ageingSchema)),
   },
   {
@@ -92,8 +100,14 @@ const queueLiveSchema = Type.Object(
       description: 'Tasks that wait in Postgres; a lower bound from 1,000,000 on',
     }),
     running: Type.Integer(),
-    tokens: Type.Record(Type.String(), Type.Number(), { description: 'Left of each unit' }),
-    next_token_in_ms: nullable(Type.Number()),
+    tokens: Type.Record(Type.String(), Type.Number(), {
+      description: 'Left of each unit, in the limit that has least; below zero: owed',
+    }),
+    next_token_in_ms: nullable(
+      Type.Number({
+        description: 'Until there is a whole token of each unit; 0: there is; null: no limits',
+      }),
+    ),
     paused_until: nullable(timestampSchema('When it goes on by itself')),
     paused_why: nullable(Type.String()),
     circuit: Type.Enum(['closed', 'open', 'half_open']),

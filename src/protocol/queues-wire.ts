@@ -1,8 +1,13 @@
 import { defaultAgeing, noAgeing, type Ageing } from '../domain/priority.js';
 import type { QueueLimit, RateLimit } from '../domain/queue-settings.js';
 import type { LimitView, Page, QueueChange, QueueLive, QueueView } from './api.js';
-import { timestampOrNullFromWire, timestampOrNullToWire } from './common-wire.js';
+import {
+  timestampFromWire,
+  timestampOrNullFromWire,
+  timestampOrNullToWire,
+} from './common-wire.js';
 import { defined } from './defined.js';
+import { invalidField } from './problem-wire.js';
 import type {
   AgeingWire,
   LimitWire,
@@ -21,6 +26,7 @@ export function queueChangeFromWire(wire: QueueChangeWire): QueueChange {
     maxReady: wire.max_ready,
     maxActive: wire.max_active,
     paused: wire.paused,
+    pausedUntil: pausedUntilFromWire(wire),
     ageing:
       wire.ageing === undefined || wire.ageing === null ? wire.ageing : ageingFromWire(wire.ageing),
   });
@@ -33,11 +39,19 @@ export function queueChangeToWire(change: QueueChange): QueueChangeWire {
     max_ready: change.maxReady,
     max_active: change.maxActive,
     paused: change.paused,
+    paused_until:
+      change.pausedUntil === undefined ? undefined : timestampOrNullToWire(change.pausedUntil),
     ageing:
       change.ageing === undefined || change.ageing === null
         ? change.ageing
         : ageingToWire(change.ageing),
   });
+}
+
+function pausedUntilFromWire({ paused, paused_until: until }: QueueChangeWire) {
+  if (until === undefined || until === null) return until;
+  if (paused !== true) throw invalidField('/paused_until', 'needs "paused": true');
+  return timestampFromWire(until);
 }
 
 export function queueToWire(queue: QueueView): QueueWire {

@@ -78,7 +78,9 @@ export const taskDraftSchema = request(
         }),
       ),
     ),
-    cost: Type.Optional(costSchema('Units that it costs, besides the one request it always does')),
+    cost: Type.Optional(
+      costSchema('Units that it costs; "requests" is not for it to say: each task costs one'),
+    ),
     user_id: Type.Optional(textSchema('Whose task it is')),
     tags: Type.Optional(
       Type.Array(textSchema('A tag', bounds.nameLength), {
@@ -295,6 +297,11 @@ export const explanationSchema = Type.Object(
         { title: 'WaitReason' },
       ),
       { description: 'Empty when nothing keeps it' },
+    ),
+    notes: Type.Optional(
+      Type.Array(Type.String(), {
+        description: 'What is worth knowing but keeps it from nothing; absent when there is none',
+      }),
     ),
   },
   { title: 'Explanation', description: 'Why a task is not running.' },

@@ -307,7 +307,7 @@ export function taskFilterToWire(filter: TaskFilter): TaskFilterWire {
 }
 
 export function explanationToWire(explanation: Explanation): ExplanationWire {
-  return {
+  return defined({
     task_id: explanation.taskId,
     status: explanation.status,
     reasons: explanation.reasons.map((reason) =>
@@ -317,11 +317,12 @@ export function explanationToWire(explanation: Explanation): ExplanationWire {
         until: reason.until === undefined ? undefined : timestampToWire(reason.until),
       }),
     ),
-  };
+    notes: explanation.notes?.slice(),
+  });
 }
 
 export function explanationFromWire(wire: ExplanationWire): Explanation {
-  return {
+  return defined({
     taskId: taskIdFromWire(wire.task_id),
     status: wire.status,
     reasons: wire.reasons.map((reason) =>
@@ -331,7 +332,8 @@ export function explanationFromWire(wire: ExplanationWire): Explanation {
         until: reason.until === undefined ? undefined : timestampFromWire(reason.until),
       }),
     ),
-  };
+    notes: wire.notes,
+  });
 }
 
 export function cancellationToWire(cancellation: Cancellation): CancellationWire {

@@ -1,5 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { SluiceError } from '../domain/errors.js';
+import { costFaults } from '../domain/limit-faults.js';
 import type { SubmitOutcome, TaskDraft } from '../protocol/api.js';
 import { bounds } from '../protocol/bounds.js';
 import { findJsonFault, type JsonFault } from '../protocol/json-measure.js';
@@ -41,6 +42,8 @@ export function readDraft(
   if (wire.run_at !== undefined && wire.delay_seconds !== undefined) {
     throw invalidField(`${path}/delay_seconds`, 'and run_at exclude each other');
   }
+  const faults = costFaults(wire.cost ?? {}, `${path}/cost`);
+  if (faults.length > 0) throw invalidRequest(faults);
   const { idempotencyKey, traceId } = headers;
   if (idempotencyKey !== null && (wire.idempotency_key ?? idempotencyKey) !== idempotencyKey) {
     throw invalidField(`${path}/idempotency_key`, 'differs from the Idempotency-Key header');

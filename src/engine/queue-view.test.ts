@@ -1,0 +1,52 @@
+import { describe, expect, it } from 'vitest';
+import { defaultQueueSettings, type QueueSettings } from '../domain/queue-settings.js';
+import type { LiveBucket, LiveQueue } from '../ready/ready-queue.js';
+import { queueView } from './queue-view.js';
+
+const none = { high: 0, medium: 0, low: 0 };
+const nowMs = Date.UTC(2030, 0, 1);
+
+function see(buckets: readonly LiveBucket[], settings: Partial<QueueSettings> = {}) {
+  const live: LiveQueue = {
+    depth: none,
+    effectiveDepth: none,
+    running: 0,
+    oldestAgeMs: null,
+    buckets,
+  };
+  const lastMinute = { started: 0, completed: 0, failed: 0 };
+  const seen = { name: 'q', version: 1, live, backlog: 0, lastMinute };
+  return queueView({ ...seen, settings: { ...defaultQueueSettings, ...settings } }, nowMs);
+}
+
+/** A token in a millisecond. */
+function bucket(unit: string, tokens: number): LiveBucket {
+  const limit = { unit, rate: 1000, perSeconds: 1, burst: 10 };
+  return { bucket: `${unit} ${String(tokens)}`, tokens, limit };
+}
+
+describe('a queue as people see it', () => {
+  it('R-CH5: tells the least of each unit, and until when all have a token', () => {
+    const buckets = [bucket('requests', 3.14159), bucket('tokens', -4), bucket('requests', 0.5)];
+    expect(see(buckets).live).toMatchObject({
+      tokens: { requests: 0.5, tokens: -4 },
+      nextTokenInMs: 5,
+    });
+    expect(see([bucket('requests', 1)]).live).toMatchObject({
+      tokens: { requests: 1 },
+      nextTokenInMs: 0,
+    });
+    expect(see([]).live).toMatchObject({ tokens: {}, nextTokenInMs: null });
+  });
+
+  it('R-CH7: a pause whose time is over is none', () => {
+    const later = new Date(nowMs + 1);
+    const paused = see([], { paused: true, pausedUntil: later });
+    expect(paused.settings).toMatchObject({ paused: true, pausedUntil: later });
+    expect(paused.live).toMatchObject({ pausedUntil: later, pausedWhy: 'paused by an operator' });
+    const over = see([], { paused: true, pausedUntil: new Date(nowMs) });
+    expect(over.settings).toMatchObject({ paused: false, pausedUntil: null });
+    expect(over.live).toMatchObject({ pausedUntil: null, pausedWhy: null });
+    expect(see([], { paused: true }).settings.paused).toBe(true);
+  });
+});

@@ -1,0 +1,66 @@
+import type { QueueSettings } from '../domain/queue-settings.js';
+import { bucketShape, levelAt, waitMsFor } from '../domain/token-bucket.js';
+import type { QueueLive, QueueView } from '../protocol/api.js';
+import type { LiveBucket, LiveQueue } from '../ready/ready-queue.js';
+
+export interface SeenQueue {
+  readonly name: string;
+  readonly version: number;
+  readonly settings: QueueSettings;
+  readonly live: LiveQueue;
+  readonly backlog: number;
+  readonly lastMinute: QueueLive['lastMinute'];
+}
+
+/** A queue as people see it: a pause whose time is over is none. */
+export function queueView(seen: SeenQueue, nowMs: number): QueueView {
+  const { name, version, live, backlog, lastMinute } = seen;
+  const settings = isPausedAt(seen.settings, nowMs) ? seen.settings : unpaused(seen.settings);
+  return {
+    name,
+    version,
+    settings,
+    live: {
+      depth: live.depth,
+      effectiveDepth: live.effectiveDepth,
+      backlog,
+      running: live.running,
+      tokens: tokensLeft(live.buckets),
+      nextTokenInMs: nextTokenInMs(live.buckets),
+      pausedUntil: settings.pausedUntil,
+      pausedWhy: settings.paused ? 'paused by an operator' : null,
+      circuit: 'closed',
+      oldestAgeSeconds: live.oldestAgeMs === null ? null : live.oldestAgeMs / 1000,
+      lastMinute,
+    },
+  };
+}
+
+export function isPausedAt({ paused, pausedUntil }: QueueSettings, nowMs: number): boolean {
+  return paused && (pausedUntil === null || pausedUntil.getTime() > nowMs);
+}
+
+/** How long until a bucket grants a task that costs so many of its unit. */
+export function bucketWaitMs({ limit, tokens }: LiveBucket, cost: number): number {
+  const shape = bucketShape(limit);
+  return waitMsFor(shape, levelAt(shape, tokens), cost);
+}
+
+/** Of each unit what the bucket with the fewest has, in thousandths. */
+function tokensLeft(buckets: readonly LiveBucket[]): Record<string, number> {
+  const left: Record<string, number> = {};
+  for (const { limit, tokens } of buckets) {
+    const known = left[limit.unit] ?? Number.POSITIVE_INFINITY;
+    left[limit.unit] = Math.min(known, Math.round(tokens * 1000) / 1000);
+  }
+  return left;
+}
+
+function nextTokenInMs(buckets: readonly LiveBucket[]): number | null {
+  if (buckets.length === 0) return null;
+  return Math.max(...buckets.map((bucket) => bucketWaitMs(bucket, 1)));
+}
+
+function unpaused(settings: QueueSettings): QueueSettings {
+  return { ...settings, paused: false, pausedUntil: null };
+}
