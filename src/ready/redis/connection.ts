@@ -1,0 +1,194 @@
+import { once, type EventEmitter } from 'node:events';
+import { setTimeout as delay } from 'node:timers/promises';
+import { Cluster, type Redis } from 'ioredis';
+import { hidePassword } from '../../runtime/hide-password.js';
+import type { Logger } from '../../runtime/log.js';
+import { Loop } from '../../runtime/loop.js';
+import { parseRedisUrl, redisUrlExamples } from '../../runtime/redis-url.js';
+import { createClient, createSubscriber, patienceMs, type RedisClient } from './client.js';
+import { isTooOld, mayEvict, neededVersion, readServerFacts } from './server-facts.js';
+
+export interface RedisConnection {
+  /** For commands and scripts. Fails fast while away: nothing is queued, nothing is sent twice. */
+  readonly client: RedisClient;
+  /** For pub/sub. Forgets its subscriptions when it is lost: subscribe at every `ready`. */
+  subscriber(): RedisClient;
+  /** Null while it answers; else why it does not, for people. */
+  trouble(): string | null;
+  /** Called after every connection that is good to use; answers with how to stop listening. */
+  onReturn(listener: () => void): () => void;
+  close(): Promise<void>;
+}
+
+export class RedisTooOldError extends Error {
+  override readonly name = 'RedisTooOldError';
+}
+
+const lookEveryMs = 5_000;
+const lookAgainMs = 200;
+
+/** Resolves also when Redis is away, and goes on trying. Throws when it is too old to be used. */
+export async function openRedis(url: string, log: Logger): Promise<RedisConnection> {
+  const address = parseRedisUrl(url);
+  if (address === null) throw new Error(`A Redis URL must be like ${redisUrlExamples}.`);
+  const connection = new WatchedConnection(createClient(address), hidePassword(url), log);
+  await Promise.race([connection.judged, delay(2 * patienceMs, undefined, { ref: false })]);
+  const refusal = connection.refusal();
+  if (refusal === null) return connection;
+  await connection.close();
+  throw refusal;
+}
+
+/** Tells for itself whether Redis answers, so that nobody has to find out by failing. */
+class WatchedConnection implements RedisConnection {
+  readonly client: RedisClient;
+  /** Resolves at the first word about it, good or bad. */
+  readonly judged: Promise<void>;
+  #judge: () => void = () => undefined;
+  readonly #name: string;
+  readonly #log: Logger;
+  readonly #listeners = new Set<() => void>();
+  readonly #watch: Loop;
+  #subscriber: RedisClient | null = null;
+  #trouble: string | null;
+  #refusal: RedisTooOldError | null = null;
+  #lossIsTold = false;
+  #evictionIsTold = false;
+  #closing: Promise<void> | null = null;
+
+  constructor(client: RedisClient, name: string, log: Logger) {
+    this.client = client;
+    this.#name = name;
+    this.#log = log;
+    this.#trouble = `Redis at ${name} has not answered yet`;
+    this.judged = new Promise((resolve) => {
+      this.#judge = resolve;
+    });
+    this.#watch = new Loop({
+      tick: () => this.#look(),
+      onError: (error) => {
+        log.error({ err: error }, 'the watch over Redis failed');
+      },
+    });
+    this.#listenTo(client);
+    this.#watch.start();
+  }
+
+  subscriber(): RedisClient {
+    if (this.#subscriber === null) {
+      this.#subscriber = createSubscriber(this.client);
+      // Whatever ails it ails the other connection too, which tells.
+      (this.#subscriber as EventEmitter).on('error', () => undefined);
+    }
+    return this.#subscriber;
+  }
+
+  trouble(): string | null {
+    return this.#trouble;
+  }
+
+  refusal(): RedisTooOldError | null {
+    return this.#refusal;
+  }
+
+  onReturn(listener: () => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  async #close(): Promise<void> {
+    this.#listeners.clear();
+    this.#trouble = 'The connection to Redis is closed';
+    const watchEnded = this.#watch.stop();
+    const subscriber = this.#subscriber;
+    if (subscriber !== null && subscriber !== this.client) await end(subscriber);
+    await end(this.client);
+    await watchEnded;
+  }
+
+  #listenTo(client: EventEmitter): void {
+    client.on('ready', () => this.#watch.wake());
+    client.on('error', (error: Error) => this.#lose(error));
+    client.on('close', () => {
+      if (this.#trouble === null) this.#lose(new Error('the connection was closed'));
+    });
+    // In a cluster one node can be gone while the whole stays connected.
+    client.on('-node', (node: Redis) => {
+      if (node.options.readOnly !== true && this.#trouble === null) {
+        this.#lose(new Error('a node of the cluster is gone'));
+      }
+      this.#watch.wake();
+    });
+  }
+
+  async #look(): Promise<number> {
+    if (this.client.status !== 'ready') return lookEveryMs;
+    try {
+      const facts = await readServerFacts(this.client);
+      const old = facts.find(({ version }) => isTooOld(version));
+      if (old !== undefined) this.#refuse(old.version);
+      else this.#welcome(facts.find(({ evictionPolicy }) => mayEvict(evictionPolicy)));
+      await this.#pingSubscriber();
+      return lookEveryMs;
+    } catch (error) {
+      this.#lose(error as Error);
+      if (this.client instanceof Cluster) this.client.refreshSlotsCache();
+      return lookAgainMs;
+    }
+  }
+
+  /** It only ever listens: a dead connection looks like a quiet one until something is sent. */
+  async #pingSubscriber(): Promise<void> {
+    if (this.#subscriber?.status === 'ready') await this.#subscriber.ping().catch(() => undefined);
+  }
+
+  #welcome(evicting: { readonly evictionPolicy: string } | undefined): void {
+    if (this.#closing !== null || this.client.status !== 'ready') return;
+    if (evicting !== undefined && !this.#evictionIsTold) {
+      this.#evictionIsTold = true;
+      this.#log.warn(
+        { maxmemoryPolicy: evicting.evictionPolicy },
+        'Redis may evict keys when its memory is full: set maxmemory-policy to noeviction',
+      );
+    }
+    if (this.#trouble === null) return;
+    this.#trouble = null;
+    if (this.#lossIsTold) this.#log.info({ redis: this.#name }, 'Redis answers again');
+    this.#lossIsTold = false;
+    this.#judge();
+    for (const listener of [...this.#listeners]) listener();
+  }
+
+  #refuse(version: string): void {
+    const message = `Redis ${version} at ${this.#name} is too old: it must be ${neededVersion} or later`;
+    this.#refusal = new RedisTooOldError(message);
+    this.#lose(this.#refusal);
+  }
+
+  #lose(error: Error): void {
+    if (this.#closing !== null) return;
+    this.#trouble =
+      error instanceof RedisTooOldError
+        ? error.message
+        : `Redis at ${this.#name} can't be used: ${error.message}`;
+    if (!this.#lossIsTold) this.#log.warn({ reason: this.#trouble }, 'Redis is away');
+    this.#lossIsTold = true;
+    this.#judge();
+  }
+}
+
+/** Resolves when it is gone; answers that are under way are waited for. */
+async function end(client: RedisClient): Promise<void> {
+  const { status } = client;
+  // Between two attempts nothing is open, and nothing would tell that it ended.
+  const isOpen = ['connecting', 'connect', 'ready'].includes(status);
+  const ended = isOpen ? once(client as EventEmitter, 'end') : Promise.resolve();
+  if (status === 'ready') await client.quit().catch(() => client.disconnect());
+  else client.disconnect();
+  await Promise.race([ended, delay(patienceMs, undefined, { ref: false })]);
+}

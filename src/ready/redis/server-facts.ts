@@ -1,0 +1,40 @@
+import { Cluster } from 'ioredis';
+import type { RedisClient } from './client.js';
+
+export interface ServerFacts {
+  /** As Redis counts; Valkey says the version of Redis that it is compatible with. */
+  readonly version: string;
+  readonly evictionPolicy: string;
+}
+
+const leastVersion = [6, 2] as const;
+
+/** Of every server that may hold our keys. Throws while one of them does not answer. */
+export async function readServerFacts(client: RedisClient): Promise<readonly ServerFacts[]> {
+  const servers = client instanceof Cluster ? client.nodes('master') : [client];
+  return Promise.all(
+    servers.map(async (server) => {
+      const [about, memory] = await Promise.all([server.info('server'), server.info('memory')]);
+      return {
+        version: field(about, 'redis_version'),
+        evictionPolicy: field(memory, 'maxmemory_policy'),
+      };
+    }),
+  );
+}
+
+export function isTooOld(version: string): boolean {
+  const [major = 0, minor = 0] = version.split('.').map(Number);
+  return major < leastVersion[0] || (major === leastVersion[0] && minor < leastVersion[1]);
+}
+
+export const neededVersion = leastVersion.join('.');
+
+/** Under any other policy a full Redis throws parts of the ready queue away. */
+export function mayEvict(evictionPolicy: string): boolean {
+  return evictionPolicy !== '' && evictionPolicy !== 'noeviction';
+}
+
+function field(info: string, name: string): string {
+  return new RegExp(`^${name}:(.*?)\\r?$`, 'm').exec(info)?.[1] ?? '';
+}
