@@ -8,6 +8,8 @@ export interface OpenOptions {
   readonly dataDir?: string;
   /** A Postgres server instead of the embedded one. */
   readonly databaseUrl?: string;
+  /** With a Postgres server: several processes serve at once, from one ready queue in Redis. */
+  readonly redisUrl?: string;
   /** `submit`: submits, reads and cancels, any number of processes at once; another one serves. */
   readonly role?: 'serve' | 'submit';
   readonly log?: Logger;
@@ -19,11 +21,15 @@ export const Sluice = {
   /** Embedded: the engine runs in this process, on an embedded Postgres or on a server. */
   async open(options: OpenOptions = {}): Promise<Sluice> {
     const database = databaseOf(options);
-    const { role, log } = options;
+    const { redisUrl, role, log } = options;
+    if (redisUrl !== undefined && database.kind === 'pglite') {
+      throw new TypeError('redisUrl needs a databaseUrl: the embedded database has one process');
+    }
     // Loaded when it is needed: who only connects pays for neither database nor engine.
     const { openEngine } = await import('../engine/open-engine.js');
     const engine = await openEngine({
       database,
+      ...(redisUrl === undefined ? {} : { redisUrl }),
       ...(role === undefined ? {} : { role }),
       ...(log === undefined ? {} : { log }),
     });

@@ -1,5 +1,5 @@
 import { Client } from 'pg';
-import { afterAll, afterEach, beforeAll, describe } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, inject } from 'vitest';
 
 import type { AttemptError } from '../../src/domain/attempt-error.js';
 import { SluiceError, type ErrorCode } from '../../src/domain/errors.js';
@@ -39,7 +39,7 @@ export interface EngineUnderTest {
 const foreverMs = 365 * 24 * 3_600_000;
 
 /**
- * The same tests on embedded Postgres and on a server. One engine for all of them, since embedded
+ * The same tests on embedded Postgres, on a server, and on one with Redis. One engine for all of them, since embedded
  * Postgres takes seconds to create: each test keeps to a queue of its own.
  */
 export function describeOnEveryEngine(
@@ -47,10 +47,12 @@ export function describeOnEveryEngine(
   body: (under: () => EngineUnderTest) => void,
   settings: Partial<EngineSettings> = {},
 ): void {
-  const open = async (database: OpenEngineOptions['database']): Promise<EngineUnderTest> => {
+  const open = async (
+    where: Pick<OpenEngineOptions, 'database' | 'redisUrl'>,
+  ): Promise<EngineUnderTest> => {
     const clock = new ManualClock(Date.now());
     const engine = await openEngine({
-      database,
+      ...where,
       clock,
       random: () => 0.5,
       settings: { ...quickTicks, leaseMs: foreverMs, ...settings },
@@ -60,7 +62,7 @@ export function describeOnEveryEngine(
   describe(`${name} on PGlite`, () => {
     let under: EngineUnderTest;
     beforeAll(async () => {
-      under = await open(freshPglite());
+      under = await open({ database: freshPglite() });
     });
     afterAll(() => under.engine.close());
     body(() => under);
@@ -68,7 +70,16 @@ export function describeOnEveryEngine(
   describeOnPostgres(name, (server) => {
     let under: EngineUnderTest;
     beforeAll(async () => {
-      under = await open({ kind: 'postgres', url: server().url });
+      under = await open({ database: { kind: 'postgres', url: server().url } });
+    });
+    afterAll(() => under.engine.close());
+    body(() => under);
+  });
+  describeOnPostgres(`${name} with Redis`, (server) => {
+    let under: EngineUnderTest;
+    beforeAll(async () => {
+      const database = { kind: 'postgres', url: server().url } as const;
+      under = await open({ database, redisUrl: inject('redisUrl') });
     });
     afterAll(() => under.engine.close());
     body(() => under);
