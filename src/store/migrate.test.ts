@@ -1,7 +1,11 @@
+import { readFileSync } from 'node:fs';
+
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
 import { createTestDatabase, type TestDatabase } from '../../test/support/postgres.js';
 import type { Database } from './database.js';
+import { findInstallationId } from './installation.js';
+import { findLimitsChanged, putLimit } from './limits.js';
 import { latestVersion, migrate, schemaVersion } from './migrate.js';
 import { openPgDatabase } from './pg-database.js';
 import { openPgliteDatabase } from './pglite-database.js';
@@ -11,6 +15,7 @@ describe('migrate', () => {
     const db = await openPgliteDatabase({});
     try {
       await bringsToLatest(db);
+      await hasAnIdThatStays(db);
     } finally {
       await db.close();
     }
@@ -41,7 +46,47 @@ describe('migrate', () => {
       );
     });
   });
+
+  describe('from the first version', () => {
+    let database: TestDatabase;
+    let db: Database;
+
+    beforeAll(async () => {
+      database = await createTestDatabase();
+      db = await openPgDatabase({ url: database.url });
+      await db.run(`
+        create schema sluice;
+        create table sluice.migrations (version integer primary key, applied_at timestamptz);
+        insert into sluice.migrations values (1, now());
+      `);
+      await db.run(readFileSync(new URL('./migrations/0001-tasks.sql', import.meta.url), 'utf8'));
+    });
+    afterAll(async () => {
+      await db.close();
+      await database.drop();
+    });
+
+    it('R-ST8: limits that are there stay, and get greater versions than they had', async () => {
+      await db.query(
+        `insert into sluice.limits (name, version, unit, rate, per_seconds)
+         values ('old', 41, 'requests', 5, 60), ('older', 3, 'requests', 5, 60)`,
+      );
+      expect(await migrate(db)).toEqual({ from: 1, to: latestVersion });
+      const limit = { unit: 'requests', rate: 5, perSeconds: 60, burst: null };
+      const found = await findLimitsChanged(db, new Date(Date.now() - 60_000));
+      expect(found).toContainEqual({ name: 'old', version: 41, limit });
+      expect((await putLimit(db, 'older', limit)).version).toBe(42);
+      expect((await putLimit(db, 'new', limit)).version).toBe(43);
+    });
+  });
 });
+
+async function hasAnIdThatStays(db: Database): Promise<void> {
+  const id = await findInstallationId(db);
+  expect(id).toMatch(/^[0-9a-f-]{36}$/);
+  await migrate(db);
+  expect(await findInstallationId(db)).toBe(id);
+}
 
 async function bringsToLatest(db: Database): Promise<void> {
   expect(await schemaVersion(db)).toBe(0);

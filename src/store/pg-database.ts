@@ -23,6 +23,8 @@ export interface PgDatabaseOptions {
 
 const settings: Readonly<Record<string, string>> = {
   ...sessionSettings,
+  // A claim must see what was committed while it waited for its turn.
+  default_transaction_isolation: 'read committed',
   // A locked row delays only itself: the batch gives up, and what is locked is tried again alone.
   lock_timeout: '200ms',
   statement_timeout: '60s',

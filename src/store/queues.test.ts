@@ -4,7 +4,14 @@ import { atSecond, zero } from '../../test/store/seed.js';
 import { describeOnEveryDatabase, describeOnPostgres } from '../../test/store/support.js';
 import { noAgeing } from '../domain/priority.js';
 import { defaultQueueSettings, type QueueSettings } from '../domain/queue-settings.js';
-import { deleteLimit, findLimit, listLimits, putLimit, unknownLimits } from './limits.js';
+import {
+  deleteLimit,
+  findLimit,
+  findLimitsChanged,
+  listLimits,
+  putLimit,
+  unknownLimits,
+} from './limits.js';
 import {
   ensureQueues,
   findConfigured,
@@ -109,6 +116,30 @@ describeOnEveryDatabase('limits', (db) => {
     expect(await findLimit(db(), 'account')).toBeNull();
   });
 
+  it('R-CH7: one that changes, or is deleted and made again, has a greater version', async () => {
+    const first = await putLimit(db(), 'account', account);
+    const other = await putLimit(db(), 'other', account);
+    const second = await putLimit(db(), 'account', account);
+    await deleteLimit(db(), 'account');
+    const third = await putLimit(db(), 'account', account);
+    const versions = [first, other, second, third].map(({ version }) => version);
+    expect(versions).toEqual([...new Set(versions)].sort((one, two) => one - two));
+  });
+
+  it('R-CH7: finds all, or those that were put since an instant', async () => {
+    const { version } = await putLimit(db(), 'account', account);
+    const put = [{ name: 'account', version, limit: account }];
+    expect(await findLimitsChanged(db(), null)).toEqual(put);
+    expect(await findLimitsChanged(db(), new Date(Date.now() - 60_000))).toEqual(put);
+    expect(await findLimitsChanged(db(), new Date(Date.now() + 60_000))).toEqual([]);
+    await db().query(`update sluice.limits set changed_at = now() - interval '1 hour'`);
+    expect(await findLimitsChanged(db(), new Date(Date.now() - 60_000))).toEqual([]);
+    const changed = await putLimit(db(), 'account', { ...account, rate: 7 });
+    expect(await findLimitsChanged(db(), new Date(Date.now() - 60_000))).toEqual([
+      { name: 'account', version: changed.version, limit: { ...account, rate: 7 } },
+    ]);
+  });
+
   it('are not deleted while a queue uses them', async () => {
     await putLimit(db(), 'account', account);
     await putQueue(db(), 'q', usesAccount, zero);
@@ -138,6 +169,26 @@ describeOnPostgres('queues on two servers', (postgres) => {
       expect(Math.abs(first.version - second.version)).toBe(1);
       const winner = first.version > second.version ? first : second;
       expect(await findQueue(db, name)).toEqual(winner);
+    }
+  });
+
+  it('R-CH7: of two puts of a limit at once, beside a delete, the greater version stays', async () => {
+    const { db } = postgres();
+    const other = await postgres().open();
+    let before = 0;
+    for (let round = 0; round < 30; round += 1) {
+      const [first, second] = await Promise.all([
+        putLimit(db, 'account', { ...account, rate: 1 }),
+        putLimit(other, 'account', { ...account, rate: 2 }),
+        round % 3 === 0 ? deleteLimit(db, 'account') : null,
+      ]);
+      const [older, newer] = first.version < second.version ? [first, second] : [second, first];
+      expect(older.version).toBeGreaterThan(before);
+      expect(newer.version).toBeGreaterThan(older.version);
+      before = newer.version;
+      const { name, version, ...limit } = newer;
+      const [stored] = await findLimitsChanged(db, null);
+      if (stored !== undefined || round % 3 !== 0) expect(stored).toEqual({ name, version, limit });
     }
   });
 

@@ -9,6 +9,7 @@ import { leaveServing, renewServing, takeServing } from './serving.js';
 const leaseMs = 10_000;
 const one = randomUUID();
 const two = randomUUID();
+const three = randomUUID();
 
 describeOnEveryDatabase('serving', (db) => {
   it('R-CH12: one serves, the other is told who', async () => {
@@ -55,10 +56,41 @@ describeOnEveryDatabase('serving', (db) => {
     expect(third).toMatchObject({ kind: 'standby', mode: 'redis' });
   });
 
-  it('a server with Redis does not take over from one without', async () => {
+  it('R-CH12: with Redis each renews for all', async () => {
+    await takeServing(db(), one, 'redis', leaseMs, zero);
+    await takeServing(db(), two, 'redis', leaseMs, atSecond(5));
+    const early = await takeServing(db(), three, 'memory', leaseMs, atSecond(15));
+    expect(early).toMatchObject({ kind: 'standby', mode: 'redis', renewedAt: atSecond(5) });
+    const again = await takeServing(db(), one, 'redis', leaseMs, atSecond(15));
+    expect(again.kind).toBe('serving');
+  });
+
+  it('R-CH12: whoever leaves with Redis lets nobody in while others may serve', async () => {
+    await takeServing(db(), one, 'redis', leaseMs, zero);
+    await takeServing(db(), two, 'redis', leaseMs, zero);
+    await leaveServing(db(), two);
+    const early = await takeServing(db(), three, 'memory', leaseMs, atSecond(10));
+    expect(early).toMatchObject({ kind: 'standby', mode: 'redis' });
+    const other = await takeServing(db(), one, 'redis', leaseMs, atSecond(10));
+    expect(other.kind).toBe('serving');
+  });
+
+  it('R-CH12: when all with Redis are gone one without takes over, and they stand by', async () => {
+    await takeServing(db(), one, 'redis', leaseMs, zero);
+    const third = await takeServing(db(), three, 'memory', leaseMs, atSecond(10.001));
+    expect(third.kind).toBe('serving');
+    const back = await takeServing(db(), one, 'redis', leaseMs, atSecond(11));
+    expect(back).toMatchObject({ kind: 'standby', holder: three, mode: 'memory' });
+    expect(await renewServing(db(), one, atSecond(11))).toBe(false);
+  });
+
+  it('R-CH12: a server with Redis takes over from one without when its turn lapsed', async () => {
     await takeServing(db(), one, 'memory', leaseMs, zero);
-    const second = await takeServing(db(), two, 'redis', leaseMs, zero);
-    expect(second).toMatchObject({ kind: 'standby', mode: 'memory' });
+    const early = await takeServing(db(), two, 'redis', leaseMs, atSecond(10));
+    expect(early).toMatchObject({ kind: 'standby', mode: 'memory' });
+    const late = await takeServing(db(), two, 'redis', leaseMs, atSecond(10.001));
+    expect(late.kind).toBe('serving');
+    expect(await renewServing(db(), one, atSecond(11))).toBe(false);
   });
 });
 
@@ -72,6 +104,22 @@ describeOnPostgres('serving at once', (postgres) => {
         ),
       );
       expect(answers.filter((answer) => answer.kind === 'serving')).toHaveLength(1);
+    }
+  });
+
+  it('R-CH12: of many with Redis and without, all of one kind or one of the other serve', async () => {
+    const { db } = postgres();
+    for (const second of [0, 60, 120, 180]) {
+      const now = atSecond(second);
+      const modes = Array.from({ length: 8 }, (_, n) => (n % 2 === 0 ? 'memory' : 'redis'));
+      const answers = await Promise.all(
+        modes.map(async (mode) => {
+          const { kind } = await takeServing(db, randomUUID(), mode, leaseMs, now);
+          return kind === 'serving' ? mode : null;
+        }),
+      );
+      const serving = answers.filter((mode) => mode !== null);
+      expect([['memory'], ['redis', 'redis', 'redis', 'redis']]).toContainEqual(serving);
     }
   });
 });
