@@ -1,15 +1,26 @@
 import type { TaskId } from '../domain/ids.js';
+import type { Lane } from '../domain/lane.js';
 import { defaultQueueSettings, type QueueSettings } from '../domain/queue-settings.js';
-import { hasEnded, isLeased } from '../domain/task-state.js';
+import { hasEnded, isLeased, type WaitsFor } from '../domain/task-state.js';
 import type { Explanation, TaskView, WaitReason, WorkerView } from '../protocol/api.js';
+import { findHeads } from '../store/find-heads.js';
 import { findQueue } from '../store/queues.js';
 import { findWaitsFor } from '../store/read-tasks.js';
 import { findActiveWorkers } from '../store/workers.js';
-import type { EngineContext } from './context.js';
+import { approximateNow, instant, type EngineContext } from './context.js';
+import {
+  firstOf,
+  heldUpReasons,
+  shortReasons,
+  uncountedNotes,
+  type LimitsNow,
+} from './explain-limits.js';
+import { isPausedAt } from './queue-view.js';
 import type { Read } from './read.js';
 
 const countedPositions = 1_000;
 const maxWorkersLookedAt = 1_000;
+const maxWindowsLookedAt = 1_000;
 
 /** Why a task is not running: everything that is in its way now, the nearest cause first. */
 export class Explain {
@@ -25,69 +36,42 @@ export class Explain {
     const task = await this.#read.getTask(taskId, false);
     const { status } = task;
     if (hasEnded(status) || isLeased(status)) return { taskId, status, reasons: [] };
-    const queue = await findQueue(this.#context.db, task.queue);
-    const settings = queue?.settings ?? defaultQueueSettings;
+    const now = await this.#limitsNow(task.queue);
+    const waitsFor = status === 'pending' ? await findWaitsFor(this.#context.db, taskId) : null;
+    const isInLine = status === 'queued' || waitsFor === 'room';
+    const workers = await findActiveWorkers(this.#context.db, maxWorkersLookedAt);
     const reasons = [
-      ...(await this.#backlogReason(task, settings)),
-      ...this.#pauseReason(task, settings),
-      ...(await this.#concurrencyReason(task, settings)),
-      ...(await this.#workerReason(task)),
+      ...backlogReason(task, waitsFor, now.settings),
+      ...pauseReason(now),
+      ...concurrencyReason(now),
+      ...(isInLine ? await this.#limitReasons(task, workers, now) : []),
+      ...workerReason(task, workers),
       ...(await this.#positionReason(task)),
     ];
-    return { taskId, status, reasons };
+    const notes = uncountedNotes(task.cost ?? {}, now);
+    return { taskId, status, reasons, ...(notes.length === 0 ? {} : { notes }) };
   }
 
-  async #backlogReason(task: TaskView, { maxReady }: QueueSettings): Promise<WaitReason[]> {
-    if (task.status !== 'pending') return [];
-    const waitsFor = await findWaitsFor(this.#context.db, task.taskId);
-    switch (waitsFor) {
-      case 'time': {
-        const why = task.attempt > 0 ? 'It waits before its next attempt.' : 'It is not due yet.';
-        return [{ kind: 'scheduled', detail: why, ...until(task.runAt) }];
-      }
-      case 'workflow':
-        return [
-          {
-            kind: 'workflow',
-            detail: `An earlier task of workflow ${String(task.workflowId)} has not ended well yet.`,
-          },
-        ];
-      case 'room': {
-        const detail = `Its part of the ready queue holds ${String(maxReady)} at most; it comes in when one is taken.`;
-        return [{ kind: 'no_room', detail }];
-      }
-      case null:
-        return [];
-    }
+  async #limitsNow(queue: string): Promise<LimitsNow & { readonly running: number }> {
+    const configured = await findQueue(this.#context.db, queue);
+    const settings = configured?.settings ?? defaultQueueSettings;
+    const { buckets, running } = await this.#context.ready.live(queue);
+    const nowMs = approximateNow(this.#context).getTime();
+    return { queue, settings, buckets, running, nowMs };
   }
 
-  #pauseReason({ queue }: TaskView, { paused, pausedUntil }: QueueSettings): WaitReason[] {
-    const isOver = pausedUntil !== null && pausedUntil.getTime() <= this.#context.db.nowMs();
-    if (!paused || isOver) return [];
-    return [{ kind: 'paused', detail: `Queue ${queue} is paused.`, ...until(pausedUntil) }];
-  }
-
-  async #concurrencyReason(
-    { queue }: TaskView,
-    { maxConcurrency }: QueueSettings,
+  async #limitReasons(
+    task: TaskView,
+    workers: readonly WorkerView[],
+    now: LimitsNow,
   ): Promise<WaitReason[]> {
-    if (maxConcurrency === null) return [];
-    const { running } = await this.#context.ready.live(queue);
-    if (running < maxConcurrency) return [];
-    const detail = `Queue ${queue} runs ${String(running)} tasks; ${String(maxConcurrency)} is its most.`;
-    return [{ kind: 'max_concurrency', detail }];
-  }
-
-  async #workerReason(task: TaskView): Promise<WaitReason[]> {
-    const active = await findActiveWorkers(this.#context.db, maxWorkersLookedAt);
-    const able = active.filter((worker) => canDo(worker, task));
-    if (able.length === 0) {
-      const needs = [`task type ${task.taskType}`, ...task.requiredCapabilities].join(', ');
-      return [{ kind: 'no_worker', detail: `No active worker offers: ${needs}.` }];
-    }
-    if (able.some((worker) => worker.currentLoad < worker.capacity)) return [];
-    const detail = `All ${String(able.length)} workers that could do it are full.`;
-    return [{ kind: 'workers_busy', detail }];
+    if (now.buckets.length === 0) return [];
+    const { db } = this.#context;
+    const heads = await findHeads(db, task.queue, maxWindowsLookedAt, instant(this.#context));
+    // What nobody can do is never looked at, and holds up nothing.
+    const taken = heads.filter(({ lane }) => workers.some((worker) => canDo(worker, lane)));
+    const head = firstOf(taken, now.settings.ageing);
+    return [...shortReasons({ cost: task.cost ?? {} }, now), ...heldUpReasons(task, head, now)];
   }
 
   async #positionReason({ taskId, queue }: TaskView): Promise<WaitReason[]> {
@@ -98,11 +82,62 @@ export class Explain {
   }
 }
 
-function canDo(worker: WorkerView, task: TaskView): boolean {
+function backlogReason(
+  task: TaskView,
+  waitsFor: WaitsFor | null,
+  { maxReady }: QueueSettings,
+): WaitReason[] {
+  switch (waitsFor) {
+    case 'time': {
+      const why = task.attempt > 0 ? 'It waits before its next attempt.' : 'It is not due yet.';
+      return [{ kind: 'scheduled', detail: why, ...until(task.runAt) }];
+    }
+    case 'workflow': {
+      const detail = `An earlier task of workflow ${String(task.workflowId)} has not ended well yet.`;
+      return [{ kind: 'workflow', detail }];
+    }
+    case 'room': {
+      const detail = `Its part of the ready queue holds ${String(maxReady)} at most; it comes in when one is taken.`;
+      return [{ kind: 'no_room', detail }];
+    }
+    case null:
+      return [];
+  }
+}
+
+function pauseReason({ queue, settings, nowMs }: LimitsNow): WaitReason[] {
+  if (!isPausedAt(settings, nowMs)) return [];
+  return [{ kind: 'paused', detail: `Queue ${queue} is paused.`, ...until(settings.pausedUntil) }];
+}
+
+function concurrencyReason(now: LimitsNow & { readonly running: number }): WaitReason[] {
+  const { queue, running } = now;
+  const { maxConcurrency } = now.settings;
+  if (maxConcurrency === null || running < maxConcurrency) return [];
+  const detail = `Queue ${queue} runs ${String(running)} tasks; ${String(maxConcurrency)} is its most.`;
+  return [{ kind: 'max_concurrency', detail }];
+}
+
+function workerReason(task: TaskView, workers: readonly WorkerView[]): WaitReason[] {
+  const able = workers.filter((worker) => canDo(worker, laneOf(task)));
+  if (able.length === 0) {
+    const needs = [`task type ${task.taskType}`, ...task.requiredCapabilities].join(', ');
+    return [{ kind: 'no_worker', detail: `No active worker offers: ${needs}.` }];
+  }
+  if (able.some((worker) => worker.currentLoad < worker.capacity)) return [];
+  const detail = `All ${String(able.length)} workers that could do it are full.`;
+  return [{ kind: 'workers_busy', detail }];
+}
+
+function laneOf({ queue, taskType, requiredCapabilities }: TaskView): Lane {
+  return { queue, taskType, capabilities: requiredCapabilities };
+}
+
+function canDo(worker: WorkerView, { queue, taskType, capabilities }: Lane): boolean {
   return (
-    (worker.taskTypes === null || worker.taskTypes.includes(task.taskType)) &&
-    (worker.queues === null || worker.queues.includes(task.queue)) &&
-    task.requiredCapabilities.every((capability) => worker.capabilities.includes(capability))
+    (worker.taskTypes === null || worker.taskTypes.includes(taskType)) &&
+    (worker.queues === null || worker.queues.includes(queue)) &&
+    capabilities.every((capability) => worker.capabilities.includes(capability))
   );
 }
 

@@ -1,4 +1,5 @@
-import { SluiceError } from '../domain/errors.js';
+import { SluiceError, type FieldError } from '../domain/errors.js';
+import { queueLimitFaults, rateLimitFaults } from '../domain/limit-faults.js';
 import { noAgeing } from '../domain/priority.js';
 import {
   defaultQueueSettings,
@@ -6,6 +7,7 @@ import {
   type RateLimit,
 } from '../domain/queue-settings.js';
 import type { LimitView, Page, PageRequest, QueueChange, QueueView } from '../protocol/api.js';
+import { invalidRequest } from '../protocol/problem-wire.js';
 import { deleteLimit, findLimit, listLimits, putLimit, unknownLimits } from '../store/limits.js';
 import {
   findQueue,
@@ -15,10 +17,11 @@ import {
   resumeQueue,
   type ConfiguredRow,
 } from '../store/queues.js';
-import { instant, type EngineContext } from './context.js';
+import { approximateNow, instant, type EngineContext } from './context.js';
 import type { Line } from './line.js';
 import type { News } from './news.js';
 import type { QueueDirectory } from './queue-directory.js';
+import { queueView } from './queue-view.js';
 import type { Throughput } from './throughput.js';
 
 export interface QueueControlParts {
@@ -57,6 +60,7 @@ export class QueueControl {
 
   async putQueue(name: string, change: QueueChange): Promise<QueueView> {
     const settings = withDefaults(change);
+    refuseFaults(queueLimitFaults(settings.limits));
     await this.#refuseUnknownLimits(settings);
     return this.#changed(await putQueue(this.#context.db, name, settings, instant(this.#context)));
   }
@@ -80,6 +84,7 @@ export class QueueControl {
   }
 
   async putLimit(name: string, limit: RateLimit): Promise<LimitView> {
+    refuseFaults(rateLimitFaults(limit));
     const { version, ...view } = await putLimit(this.#context.db, name, limit);
     await this.#queues.limitChanged({ name, version, limit });
     this.#news.tell({ kind: 'configured' });
@@ -118,25 +123,9 @@ export class QueueControl {
   async #view({ name, version, settings }: ConfiguredRow): Promise<QueueView> {
     const live = await this.#context.ready.live(name);
     const backlog = await this.#line.backlogOf(name);
-    const { running, tokens, nextTokenInMs, depth, effectiveDepth } = live;
-    return {
-      name,
-      version,
-      settings,
-      live: {
-        depth,
-        effectiveDepth,
-        backlog,
-        running,
-        tokens,
-        nextTokenInMs,
-        pausedUntil: settings.pausedUntil,
-        pausedWhy: settings.paused ? 'paused by an operator' : null,
-        circuit: 'closed',
-        oldestAgeSeconds: live.oldestAgeMs === null ? null : live.oldestAgeMs / 1000,
-        lastMinute: this.#throughput.lastMinute(this.#context.db.nowMs(), name),
-      },
-    };
+    const nowMs = approximateNow(this.#context).getTime();
+    const lastMinute = this.#throughput.lastMinute(nowMs, name);
+    return queueView({ name, version, settings, live, backlog, lastMinute }, nowMs);
   }
 }
 
@@ -146,8 +135,12 @@ function withDefaults(change: QueueChange): QueueSettings {
     ...defaultQueueSettings,
     ...change,
     ageing: change.ageing === null ? noAgeing : (change.ageing ?? defaultQueueSettings.ageing),
-    pausedUntil: null,
+    pausedUntil: change.paused === true ? (change.pausedUntil ?? null) : null,
   };
+}
+
+function refuseFaults(faults: readonly FieldError[]): void {
+  if (faults.length > 0) throw invalidRequest(faults);
 }
 
 function limitNotFound(name: string): SluiceError {
