@@ -3,13 +3,16 @@ import { SluiceError } from '../domain/errors.js';
 import { TaskIdSource } from '../domain/ids.js';
 import type { JsonValue } from '../domain/json.js';
 import { capabilitySet } from '../domain/lane.js';
+import { costFaults } from '../domain/limit-faults.js';
 import { defaultMaxRetries, defaultTimeoutSeconds } from '../domain/retry-policy.js';
 import type { Receipt, SubmitOutcome, TaskDraft } from '../protocol/api.js';
+import { invalidRequest, refusalOf } from '../protocol/problem-wire.js';
 import type { Offer, Window } from '../ready/ready-queue.js';
 import { Batcher } from '../runtime/batcher.js';
 import type { NewTask, Submitted } from '../store/new-task.js';
 import { submitTasks } from '../store/submit-tasks.js';
 import { asRefusal, instant, judgeDatabaseFailure, tell, type EngineContext } from './context.js';
+import { Estimate } from './estimate.js';
 import type { Feeder } from './feeder.js';
 import type { QueueDirectory } from './queue-directory.js';
 import type { Throughput } from './throughput.js';
@@ -37,12 +40,14 @@ export interface SubmitParts {
 export class Submit {
   readonly #context: EngineContext;
   readonly #parts: SubmitParts;
+  readonly #estimate: Estimate;
   readonly #ids = new TaskIdSource();
   readonly #batcher: Batcher<Prepared, Submitted>;
 
   constructor(context: EngineContext, parts: SubmitParts) {
     this.#context = context;
     this.#parts = parts;
+    this.#estimate = new Estimate(context, parts.queues, parts.throughput);
     this.#batcher = new Batcher({
       flush: (tasks) => this.#write(tasks),
       maxItems: maxTasksAtOnce,
@@ -54,19 +59,14 @@ export class Submit {
 
   async submit(draft: TaskDraft): Promise<Receipt> {
     const outcome = await this.#submit(draft);
-    if (outcome.kind === 'refused') throw new SluiceError(outcome.code, outcome.detail);
+    if (outcome.kind === 'refused') throw new SluiceError(outcome.code, outcome.detail, outcome);
     const { receipt } = outcome;
     if (receipt.status !== 'queued' && receipt.status !== 'pending') return receipt;
     const { taskId, queue } = receipt;
     const queuePosition = await this.#context.ready.position(taskId, countedPositions);
-    return { ...receipt, queuePosition, ...this.#estimate(queue, queuePosition) };
-  }
-
-  /** From how fast its queue moved lately; unknown when it did not. */
-  #estimate(queue: string, position: number | null): Pick<Receipt, 'estimatedWaitSeconds'> {
-    const { started } = this.#parts.throughput.lastMinute(this.#context.db.nowMs(), queue);
-    const isKnown = position !== null && started > 0;
-    return { estimatedWaitSeconds: isKnown ? (position * 60) / started : null };
+    const cost = draft.cost ?? {};
+    const estimatedWaitSeconds = await this.#estimate.waitSeconds(queue, queuePosition, cost);
+    return { ...receipt, queuePosition, estimatedWaitSeconds };
   }
 
   submitMany(drafts: readonly TaskDraft[]): Promise<SubmitOutcome[]> {
@@ -74,6 +74,8 @@ export class Submit {
   }
 
   async #submit(draft: TaskDraft): Promise<SubmitOutcome> {
+    const faults = costFaults(draft.cost ?? {});
+    if (faults.length > 0) return { kind: 'refused', ...refusalOf(invalidRequest(faults)) };
     const task = this.#prepare(draft);
     const submitted = await this.#batcher.add(task).catch((error: unknown) => {
       throw asRefusal(error);

@@ -5,6 +5,7 @@ interface Recent {
   readonly started: RecentCount;
   readonly completed: RecentCount;
   readonly failed: RecentCount;
+  readonly durationMs: RecentCount;
 }
 
 export interface RecentTotals {
@@ -20,7 +21,6 @@ const maxQueues = 20_000;
 export class Throughput {
   readonly #all = recent();
   readonly #byQueue = new Map<string, Recent>();
-  readonly #durationMs = lastMinute();
   readonly lapsed = lastHour();
   readonly timedOut = lastHour();
   readonly reoffered = lastHour();
@@ -31,9 +31,10 @@ export class Throughput {
     if (event.outcome === 'timed_out') this.timedOut.add(nowMs);
     const kind = kindOf(event);
     if (kind === null) return;
-    this.#all[kind].add(nowMs);
-    this.#ofQueue(event.queue)?.[kind].add(nowMs);
-    if (kind === 'completed') this.#durationMs.add(nowMs, event.durationMs ?? 0);
+    for (const counts of [this.#all, this.#ofQueue(event.queue)]) {
+      counts?.[kind].add(nowMs);
+      if (kind === 'completed') counts?.durationMs.add(nowMs, event.durationMs ?? 0);
+    }
   }
 
   lastMinute(nowMs: number, queue?: string): RecentTotals {
@@ -45,9 +46,13 @@ export class Throughput {
     };
   }
 
-  averageDurationSeconds(nowMs: number): number | null {
-    const completed = this.#all.completed.total(nowMs);
-    return completed === 0 ? null : this.#durationMs.total(nowMs) / completed / 1000;
+  /** Of those that completed in the last minute; null when none did. */
+  averageDurationSeconds(nowMs: number, queue?: string): number | null {
+    const counts = queue === undefined ? this.#all : this.#byQueue.get(queue);
+    const completed = counts?.completed.total(nowMs) ?? 0;
+    return counts === undefined || completed === 0
+      ? null
+      : counts.durationMs.total(nowMs) / completed / 1000;
   }
 
   #ofQueue(queue: string): Recent | undefined {
@@ -60,10 +65,15 @@ export class Throughput {
 }
 
 function recent(): Recent {
-  return { started: lastMinute(), completed: lastMinute(), failed: lastMinute() };
+  return {
+    started: lastMinute(),
+    completed: lastMinute(),
+    failed: lastMinute(),
+    durationMs: lastMinute(),
+  };
 }
 
-function kindOf({ from, to, outcome }: TaskEvent): keyof Recent | null {
+function kindOf({ from, to, outcome }: TaskEvent): keyof RecentTotals | null {
   if (to === 'completed') return 'completed';
   if (from === 'queued' && (to === 'assigned' || to === 'executing')) return 'started';
   const wentWrong = outcome === 'failed' || outcome === 'timed_out' || outcome === 'lapsed';

@@ -1,0 +1,55 @@
+import type { Cost, QueueSettings } from '../domain/queue-settings.js';
+import { estimateWaitMs, type WaitFactors } from '../domain/wait-estimate.js';
+import { approximateNow, type EngineContext } from './context.js';
+import type { QueueDirectory } from './queue-directory.js';
+import { isPausedAt } from './queue-view.js';
+import type { Throughput } from './throughput.js';
+
+/** How a queue is doing: the same for every task that waits in it. */
+type QueueFactors = Omit<WaitFactors, 'position' | 'cost'>;
+
+const minuteMs = 60_000;
+
+/** How long a task will wait, from the limits of its queue and how fast it moved lately. */
+export class Estimate {
+  readonly #context: EngineContext;
+  readonly #queues: QueueDirectory;
+  readonly #throughput: Throughput;
+
+  constructor(context: EngineContext, queues: QueueDirectory, throughput: Throughput) {
+    this.#context = context;
+    this.#queues = queues;
+    this.#throughput = throughput;
+  }
+
+  /** A position that is a lower bound makes this one too. */
+  async waitSeconds(queue: string, position: number | null, cost: Cost): Promise<number | null> {
+    if (position === null) return null;
+    const waitMs = estimateWaitMs({ ...(await this.#factorsOf(queue)), position, cost });
+    return waitMs === null ? null : waitMs / 1000;
+  }
+
+  async #factorsOf(queue: string): Promise<QueueFactors> {
+    const nowMs = approximateNow(this.#context).getTime();
+    const settings = this.#queues.settingsOf(queue);
+    const { maxConcurrency, limits } = settings;
+    // What it costs to look is paid by queues with limits only.
+    const isLimited = limits.length > 0 || maxConcurrency !== null;
+    const averageSeconds = this.#throughput.averageDurationSeconds(nowMs, queue);
+    const live = isLimited ? await this.#context.ready.live(queue) : null;
+    return {
+      pausedForMs: pausedForMs(settings, nowMs),
+      buckets: live?.buckets ?? [],
+      maxConcurrency,
+      running: live?.running ?? 0,
+      averageDurationMs: averageSeconds === null ? null : averageSeconds * 1000,
+      started: this.#throughput.lastMinute(nowMs, queue).started,
+      busyMs: live === null ? minuteMs : (live.oldestAgeMs ?? 0),
+    };
+  }
+}
+
+function pausedForMs(settings: QueueSettings, nowMs: number): number | null {
+  if (!isPausedAt(settings, nowMs)) return 0;
+  return settings.pausedUntil === null ? null : settings.pausedUntil.getTime() - nowMs;
+}
