@@ -1,0 +1,212 @@
+import { afterAll, beforeAll, describe, expect, inject, it, onTestFinished } from 'vitest';
+
+import { NotOurTurnError, type Engine } from '../../src/engine/open-engine.js';
+import type { QueueChange } from '../../src/protocol/api.js';
+import { askRedis, startRedis, type RunningRedis } from '../support/services/redis-server.js';
+import { until } from '../support/until.js';
+import { describeOnPostgres, drafts, submitAll, TestWorker, untilStatus } from './support.js';
+
+const perMinute = (rate: number): QueueChange => ({
+  limits: [{ unit: 'requests', rate, perSeconds: 60, burst: null }],
+});
+
+describeOnPostgres('many servers', (server) => {
+  const open = () => server().open({ redisUrl: inject('redisUrl') });
+
+  it('R-CH12: all serve at once, and a worker may talk to any of them', async () => {
+    const [first, second] = await Promise.all([open(), open()]);
+    expect(first.notServing()).toBeNull();
+    expect(second.notServing()).toBeNull();
+    await submitAll(first, drafts(100, { queue: 'any' }));
+    const worker = await TestWorker.register(first, { queues: ['any'] });
+    const elsewhere = new TestWorker(second, worker.workerId);
+    const [here, there] = await Promise.all([worker.take(50), elsewhere.take(50)]);
+    expect(new Set([...here, ...there].map(({ taskId }) => taskId)).size).toBe(100);
+    // What one handed out is reported to the other.
+    for (const answer of await elsewhere.completeAll(here)) expect(answer.accepted).toBe(true);
+    for (const answer of await worker.completeAll(there)) expect(answer.accepted).toBe(true);
+  });
+
+  it('R-CH12: an offer wakes a poll that waits at another server', async () => {
+    const [first, second] = await Promise.all([open(), open()]);
+    const worker = await TestWorker.register(second, { queues: ['wakes'] });
+    const waiting = worker.look(1, { waitMs: 20_000 });
+    await settle();
+    const beganMs = performance.now();
+    await first.submit({ taskType: 'noop', queue: 'wakes' });
+    const tasks = await waiting;
+    expect(tasks).toHaveLength(1);
+    // Sooner than any poll looks again by itself.
+    expect(performance.now() - beganMs).toBeLessThan(4_000);
+    await worker.completeAll(tasks);
+  });
+
+  it('R-CH12: a cancelled task is told to its worker, whichever server it polls', async () => {
+    const [first, second] = await Promise.all([open(), open()]);
+    await first.submit({ taskType: 'noop', queue: 'cancels' });
+    const worker = await TestWorker.register(second, { queues: ['cancels'] });
+    const { taskId } = await worker.takeOne();
+    const news = second.poll(worker.workerId, { availableCapacity: 1, waitMs: 20_000 });
+    await settle();
+    const beganMs = performance.now();
+    await expect(first.cancelTask(taskId)).resolves.toMatchObject({ workerNotified: true });
+    expect((await news).cancelled).toEqual([taskId]);
+    expect(performance.now() - beganMs).toBeLessThan(4_000);
+  });
+
+  it('R-CH7: what is put at one server counts for the next take at the other', async () => {
+    const [first, second] = await Promise.all([open(), open()]);
+    await submitAll(first, drafts(20, { queue: 'put' }));
+    const worker = await TestWorker.register(second, { queues: ['put'] });
+    await first.putQueue('put', perMinute(1));
+    expect(await worker.look(20)).toHaveLength(1);
+    expect(await worker.look(20)).toHaveLength(0);
+    await first.putQueue('put', {});
+    expect(await worker.look(20)).toHaveLength(19);
+  });
+
+  it('R-CH7: of two puts at once both servers keep the same', async () => {
+    const [first, second] = await Promise.all([open(), open()]);
+    for (let round = 1; round <= 10; round += 1) {
+      await Promise.all([
+        first.putQueue('both', perMinute(round)),
+        second.putQueue('both', perMinute(1_000 + round)),
+      ]);
+      const stored = await first.getQueue('both');
+      expect(await second.getQueue('both')).toMatchObject({
+        version: stored.version,
+        settings: stored.settings,
+      });
+      await first.submit({ taskType: 'noop', queue: 'both' });
+    }
+  });
+
+  it('R-CH6: max_concurrency counts what runs from every server', async () => {
+    const [first, second] = await Promise.all([open(), open()]);
+    await first.putQueue('few', { maxConcurrency: 7 });
+    await submitAll(first, drafts(30, { queue: 'few' }));
+    const workers = await Promise.all([
+      TestWorker.register(first, { queues: ['few'] }),
+      TestWorker.register(second, { queues: ['few'] }),
+    ]);
+    const taken = (await Promise.all(workers.map((worker) => worker.look(20)))).flat();
+    expect(taken).toHaveLength(7);
+    await workers[0].completeAll(taken.slice(0, 3));
+    expect(await workers[1].look(20)).toHaveLength(3);
+  });
+
+  it('R-CH12: a server without Redis is refused beside servers with it, and says why', async () => {
+    await open();
+    const settings = { servingLeaseMs: 1_500, servingRenewMs: 300 };
+    const mixture = server().open({ settings });
+    await expect(mixture).rejects.toThrow(NotOurTurnError);
+    await expect(mixture).rejects.toThrow(/REDIS_URL/);
+  });
+});
+
+describe('R-CH12: and the other way round', () => {
+  describeOnPostgres('a mixture', (server) => {
+    it('a server with Redis is refused beside one without, and says why', async () => {
+      const settings = { servingLeaseMs: 1_500, servingRenewMs: 300 };
+      await server().open({ settings });
+      const mixture = server().open({ settings, redisUrl: inject('redisUrl') });
+      await expect(mixture).rejects.toThrow(/REDIS_URL/);
+    });
+  });
+});
+
+describeOnPostgres('R-RE7: Redis is only a hint', (server) => {
+  let redis: RunningRedis;
+  beforeAll(async () => {
+    redis = await startRedis();
+  });
+  afterAll(() => redis.stop());
+
+  const open = () => server().open({ redisUrl: redis.url });
+
+  async function completeAll(engines: readonly Engine[], queue: string, count: number) {
+    const workers = await Promise.all(
+      engines.map((engine) => TestWorker.register(engine, { queues: [queue] })),
+    );
+    let completed = 0;
+    await until(
+      `${String(count)} tasks to complete`,
+      async () => {
+        for (const worker of workers) {
+          const tasks = await worker.look(50);
+          const answers = await worker.completeAll(tasks);
+          completed += answers.filter(({ accepted }) => accepted).length;
+        }
+        return completed >= count;
+      },
+      { deadlineMs: 60_000 },
+    );
+    return completed;
+  }
+
+  it('flushed in the middle, everything goes on by itself and nothing runs twice', async () => {
+    const engines = await Promise.all([open(), open()]);
+    const receipts = await submitAll(engines[0], drafts(1_000, { queue: 'flushed' }));
+    const flushing = setInterval(() => void askRedis(redis.url, 'flushall'), 300);
+    onTestFinished(() => clearInterval(flushing));
+    expect(await completeAll(engines, 'flushed', 1_000)).toBe(1_000);
+    clearInterval(flushing);
+    const attempts = await server().sql<{ attempt: number }>(
+      `select distinct attempt from sluice.task_history where queue = 'flushed'`,
+    );
+    expect(receipts).toHaveLength(1_000);
+    expect(attempts).toEqual([{ attempt: 1 }]);
+  });
+
+  it('flushed while tasks run, max_concurrency still counts them', async () => {
+    const engines = await Promise.all([open(), open()]);
+    await engines[0].putQueue('slots', { maxConcurrency: 3 });
+    await submitAll(engines[0], drafts(10, { queue: 'slots' }));
+    const worker = await TestWorker.register(engines[0], { queues: ['slots'] });
+    const running = await worker.take(3);
+    await askRedis(redis.url, 'flushall');
+    await until('the ready queue to be filled anew', async () => {
+      const { live } = await engines[1].getQueue('slots');
+      return live.running === 3 && live.depth.medium === 7;
+    });
+    const other = await TestWorker.register(engines[1], { queues: ['slots'] });
+    expect(await other.look(10)).toHaveLength(0);
+    await worker.completeAll(running.slice(0, 1));
+    expect(await other.take(1)).toHaveLength(1);
+  });
+
+  it('while it is away tasks are accepted, polls are empty and health is degraded', async () => {
+    const engine = await open();
+    const worker = await TestWorker.register(engine, { queues: ['away'] });
+    await redis.kill('SIGKILL');
+    await until('the loss to be noticed', () => engine.readyQueueTrouble() !== null);
+    const { taskId, status } = await engine.submit({ taskType: 'noop', queue: 'away' });
+    expect(status).toBe('pending');
+    expect(await worker.look(1, { waitMs: 300 })).toEqual([]);
+    await redis.restart();
+    await until('the return', () => engine.readyQueueTrouble() === null);
+    const task = await worker.takeOne();
+    expect(task.taskId).toBe(taskId);
+    await worker.complete(task);
+    await untilStatus(engine, taskId, 'completed');
+  });
+
+  it('a report that comes while it is away counts, and its slot is free afterwards', async () => {
+    const engine = await open();
+    await engine.putQueue('late', { maxConcurrency: 1 });
+    await submitAll(engine, drafts(2, { queue: 'late' }));
+    const worker = await TestWorker.register(engine, { queues: ['late'] });
+    const first = await worker.takeOne();
+    await redis.kill('SIGKILL');
+    await until('the loss to be noticed', () => engine.readyQueueTrouble() !== null);
+    await expect(worker.complete(first)).resolves.toMatchObject({ accepted: true });
+    await redis.restart();
+    const second = await worker.takeOne();
+    expect(second.taskId).not.toBe(first.taskId);
+  });
+});
+
+/** Long enough for a poll to be waiting. */
+function settle(): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, 200));
+}
