@@ -6,7 +6,7 @@ import { claimTasks } from '../../src/store/claim-tasks.js';
 import type { Database } from '../../src/store/database.js';
 import { endAttempts } from '../../src/store/end-attempts.js';
 import { feedBacklog, wakeDue, type WantedFromBacklog } from '../../src/store/feed-backlog.js';
-import { findAttempts, findSettled } from '../../src/store/find-attempts.js';
+import { findAttempts, findLeased, findSettled } from '../../src/store/find-attempts.js';
 import { completeTasks, type Completion } from '../../src/store/finish-tasks.js';
 import { migrate } from '../../src/store/migrate.js';
 import { ensurePartitions } from '../../src/store/partitions.js';
@@ -86,6 +86,7 @@ const cases: [string, (db: Database, stock: Stock) => Promise<unknown>][] = [
   ['give up', (db, { held }) => endAttempts(db, held.map(toDeadLetter), null)],
   ['give up members', (db, { members }) => endAttempts(db, members.map(toDeadLetter), null)],
   ['find attempts', (db, { held }) => findAttempts(db, held)],
+  ['find leased', (db, { held }) => findLeased(db, idsOf(held))],
   ['find settled', (db, { held }) => findSettled(db, held)],
   ['feed', (db) => feedBacklog(db, windows(), null)],
   ['wake', (db) => wakeDue(db, batch, null)],
@@ -165,6 +166,14 @@ describe.each(shapes)('R-ST1: on $name', ({ isEmpty, prepare }) => {
       await claimTasks(watched, [claimOf(task.taskId)], 0, 30_000, null);
       expect(plans.flatMap((plan) => plan.partitions)).toHaveLength(1);
     });
+
+    it('R-CH4: a claim of another generation looks at no task', async () => {
+      const { db: watched, plans } = explained(db, made);
+      const claims = stock.queued.map((id) => claimOf(id));
+      expect(await claimTasks(watched, claims, 1, 30_000, null)).toEqual([]);
+      expect(plans.map((plan) => plan.visited)).toEqual([0]);
+      expect(plans.flatMap((plan) => plan.partitions)).toEqual([]);
+    });
   });
 });
 
@@ -221,6 +230,10 @@ function nothing(): Stock {
     lease: crypto.randomUUID() as Lease,
   }));
   return { queued: held.map((item) => item.taskId), held, members: held };
+}
+
+function idsOf(held: readonly Held[]): TaskId[] {
+  return held.map((item) => item.taskId);
 }
 
 function keyed(name: string): NewTask[] {

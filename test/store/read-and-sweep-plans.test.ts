@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
 import type { Lease, TaskId, WorkerId } from '../../src/domain/ids.js';
+import { findLevels, saveLevels } from '../../src/store/bucket-levels.js';
 import { cancelTasks, findCancellable } from '../../src/store/cancel-tasks.js';
 import { changeTask } from '../../src/store/change-task.js';
 import type { Database } from '../../src/store/database.js';
@@ -12,12 +13,16 @@ import {
   listDeadLetters,
 } from '../../src/store/dead-letters.js';
 import { expireTasks } from '../../src/store/expire-tasks.js';
+import { findLeased } from '../../src/store/find-attempts.js';
 import { freeHeldWorkflows, letGoOfCancelled } from '../../src/store/hold-workflows.js';
+import { findInstallationId } from '../../src/store/installation.js';
+import { findLimitsChanged } from '../../src/store/limits.js';
 import { listTasks } from '../../src/store/list-tasks.js';
 import { migrate } from '../../src/store/migrate.js';
 import { encodeCursor } from '../../src/store/paging.js';
 import { ensurePartitions } from '../../src/store/partitions.js';
 import { openPgDatabase } from '../../src/store/pg-database.js';
+import { findConfigured } from '../../src/store/queues.js';
 import { findStates, findTask, findWaitsFor } from '../../src/store/read-tasks.js';
 import { releaseStuckWorkflows } from '../../src/store/release-stuck-workflows.js';
 import { replayTasks } from '../../src/store/replay-tasks.js';
@@ -88,6 +93,7 @@ describe('R-ST1: plans on 100,000 tasks that were never analyzed', () => {
     ['held workflows', little, (on) => freeHeldWorkflows(on, 100, zero)],
     ['letting go', little, (on) => letGoOfCancelled(on, [randomUUID() as Lease], zero)],
     ['get', little, (on) => findTask(on, middle, true, zero)],
+    ['the leased', little, (on) => findLeased(on, [middle, held, cancelled])],
     ['states', little, (on) => findStates(on, [middle, held, cancelled])],
     ['what a task waits for', little, (on) => findWaitsFor(on, middle)],
     ['a page of all', little, (on) => listTasks(on, {}, { limit: 20 }, zero)],
@@ -136,6 +142,7 @@ describe('R-ST1: plans on 100,000 tasks that were never analyzed', () => {
     ['cancel', (on: Database, ids: TaskId[]) => cancelTasks(on, ids, zero)],
     ['replay', (on: Database, ids: TaskId[]) => replayTasks(on, ids, {}, zero)],
     ['expire', (on: Database) => expireTasks(on, batch, atSecond(batch))],
+    ['find the leases of', (on: Database, ids: TaskId[]) => findLeased(on, ids)],
     ['read the states of', (on: Database, ids: TaskId[]) => findStates(on, ids)],
   ])(
     'to %s a batch looks at its own tasks, and at each of them a few times',
@@ -156,6 +163,30 @@ describe('R-ST1: plans on 100,000 tasks that were never analyzed', () => {
       }
     },
   );
+
+  const small: [string, string, (db: Database) => Promise<unknown>][] = [
+    ['changed limits', 'limits_changed', (on) => findLimitsChanged(on, atSecond(-60))],
+    ['changed queues', 'queues_changed', (on) => findConfigured(on, atSecond(-60))],
+    ['the installation', 'installation_pkey', (on) => findInstallationId(on)],
+    ['levels, by bucket,', 'bucket_levels_pkey', (on) => findLevels(on, zero)],
+  ];
+
+  it.each(small)('finding %s goes by %s', async (_name, index, act) => {
+    const { db: watched, plans } = explained(db);
+    await act(watched);
+    const scans = plans.flatMap((plan) => plan.scans);
+    expect(scans.filter((scan) => scan.includes(index))).not.toEqual([]);
+    expect(scans.filter((scan) => scan.startsWith('Seq Scan'))).toEqual([]);
+  });
+
+  it('R-CH4: levels are saved without reading others', async () => {
+    const levels = Array.from({ length: 5_000 }, (_, n) => ({ bucket: `b${n}`, tokens: 1 }));
+    await saveLevels(db, levels, 0, false, zero);
+    const { db: watched, plans } = explained(db);
+    await saveLevels(watched, levels.slice(0, 10), 0, false, atSecond(1));
+    expect(plans.flatMap((plan) => plan.scans)).toEqual([]);
+    for (const plan of plans) expect(plan.pages).toBeLessThan(little);
+  });
 
   async function pick(statement: string): Promise<TaskId> {
     const [row] = await db.query<{ id: TaskId }>(statement);
