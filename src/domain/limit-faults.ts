@@ -36,10 +36,16 @@ export function rateLimitFaults({ unit, rate, perSeconds, burst }: RateLimit, pa
 
 /** What is wrong with what a task is said to cost. */
 export function costFaults(cost: Cost, path = '/cost'): FieldError[] {
-  return Object.entries(cost).flatMap(([unit, count]) =>
-    unit === requestUnit
-      ? [{ path: `${path}/${unit}`, message: 'is not for a task to say: each costs one request' }]
-      : wholeFault(`${path}/${unit}`, count, limitBounds.cost, 0),
+  if (!Object.hasOwn(cost, requestUnit)) return usageFaults(cost, path);
+  return [
+    { path: `${path}/${requestUnit}`, message: 'is not for a task to say: each costs one request' },
+  ];
+}
+
+/** What is wrong with what a task is said to have cost. */
+export function usageFaults(usage: Cost, path = '/usage'): FieldError[] {
+  return Object.entries(usage).flatMap(([unit, count]) =>
+    wholeFault(`${path}/${unit}`, count, limitBounds.cost, 0),
   );
 }
 

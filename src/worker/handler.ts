@@ -1,4 +1,5 @@
 import type { StandardSchemaV1 } from '@standard-schema/spec';
+import type { Cost } from '../domain/queue-settings.js';
 import type { ClaimedTask } from '../protocol/api.js';
 import type { Logger } from '../runtime/log.js';
 
@@ -15,6 +16,11 @@ export interface HandlerContext {
   readonly log: Logger;
   /** Costs the handler nothing: what was last said is sent when the line is free. */
   readonly progress: (percent: number, message?: string) => void;
+  /**
+   * What the call really cost, like `{ tokens: 1834 }`: goes with the result, and the limits of the
+   * queue are settled with it. Said again, the last one counts.
+   */
+  readonly reportUsage: (usage: Cost) => void;
 }
 
 /** What a worker needs to know about a task type; `defineTask` makes one. */

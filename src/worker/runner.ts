@@ -1,4 +1,5 @@
 import { SluiceError } from '../domain/errors.js';
+import type { Cost } from '../domain/queue-settings.js';
 import type { ClaimedTask, Held, Report } from '../protocol/api.js';
 import type { Logger } from '../runtime/log.js';
 import { TaskAbortedError } from './errors.js';
@@ -21,6 +22,12 @@ export interface RunnerOptions {
 }
 
 type Abort = (reason: TaskAbortedError) => void;
+
+/** What an attempt took, whatever became of it. */
+interface Spent {
+  readonly seconds: number;
+  readonly usage: Cost | null;
+}
 
 /** Gives each claimed task a slot, its handler, and a way to be told to stop. */
 export class Runner {
@@ -47,16 +54,17 @@ export class Runner {
     const startedAt = performance.now();
     const outcome = await execute({ task, handler, context, abort });
     progress.close();
-    this.#settle(task, outcome, (performance.now() - startedAt) / 1000);
+    const seconds = (performance.now() - startedAt) / 1000;
+    this.#settle(task, outcome, { seconds, usage: context.usage });
     slots.giveBack();
   }
 
-  #settle(task: ClaimedTask, outcome: Outcome, seconds: number): void {
+  #settle(task: ClaimedTask, outcome: Outcome, spent: Spent): void {
     const { inFlight, reports } = this.#options;
     const abandoned = outcome.kind === 'abandoned' ? outcome.why : null;
     // What a drain cut short stays listed until the drain gives it back.
     if (abandoned === 'drain' || !inFlight.remove(task.lease)) return;
-    if (outcome.kind !== 'abandoned') void reports.send(toReport(task, outcome, seconds));
+    if (outcome.kind !== 'abandoned') void reports.send(toReport(task, outcome, spent));
     else if (abandoned === 'cancelled') void this.#letGo(task);
   }
 
@@ -86,9 +94,10 @@ export class Runner {
 function toReport(
   { taskId, lease }: Held,
   outcome: Exclude<Outcome, { kind: 'abandoned' }>,
-  executionDurationSeconds: number,
+  { seconds, usage }: Spent,
 ): Report {
-  const shared = { taskId, lease, executionDurationSeconds };
+  const spent = { executionDurationSeconds: seconds, ...(usage === null ? {} : { usage }) };
+  const shared = { taskId, lease, ...spent };
   return outcome.kind === 'completed'
     ? { ...shared, status: 'completed', result: outcome.result }
     : { ...shared, status: 'failed', error: outcome.error };

@@ -1,7 +1,9 @@
+import type { Cost } from '../domain/queue-settings.js';
 import type { ClaimedTask } from '../protocol/api.js';
 import type { Logger } from '../runtime/log.js';
 import type { HandlerContext, RunningTask } from './handler.js';
 import type { ProgressLine } from './progress.js';
+import { checkedUsage } from './usage.js';
 
 export class TaskContext implements HandlerContext {
   readonly task: RunningTask;
@@ -9,8 +11,10 @@ export class TaskContext implements HandlerContext {
   readonly signal: AbortSignal;
   /** A function of its own, so that handlers can take it out of the context. */
   readonly progress: (percent: number, message?: string) => void;
+  readonly reportUsage: (usage: Cost) => void;
   readonly #workerLog: Logger;
   #log: Logger | null = null;
+  #usage: Cost | null = null;
 
   constructor(task: ClaimedTask, signal: AbortSignal, progress: ProgressLine, workerLog: Logger) {
     const { lease: _lease, ...running } = task;
@@ -19,7 +23,15 @@ export class TaskContext implements HandlerContext {
     this.signal = signal;
     this.progress = (percent, message) =>
       progress.say(message === undefined ? { percent } : { percent, message });
+    this.reportUsage = (usage) => {
+      this.#usage = checkedUsage(usage);
+    };
     this.#workerLog = workerLog;
+  }
+
+  /** Null: its handler said nothing. */
+  get usage(): Cost | null {
+    return this.#usage;
   }
 
   /** Made when first asked for: most handlers log nothing, and a child logger is not free. */

@@ -332,6 +332,48 @@ export function describeWorkerContract(name: string, open: () => Promise<Transpo
       });
     });
 
+    it('R-CH5: what a handler says that it used goes with its result; the last word counts', async () => {
+      const call = defineTask({
+        type: unique('call'),
+        cost: { tokens: 2000 },
+        run: (_, { reportUsage }) => {
+          reportUsage({ tokens: 1 });
+          reportUsage({ tokens: 1834, images: 0 });
+        },
+      });
+      const silent = defineTask({ type: unique('silent'), run: () => undefined });
+      await working([call, silent], async () => {
+        const handles = [await sluice.submit(call, {}), await sluice.submit(silent, {})];
+        const ended = await Promise.all(handles.map((handle) => handle.ended()));
+        expect(ended).toMatchObject([
+          { status: 'completed', cost: { tokens: 2000 }, usage: { tokens: 1834, images: 0 } },
+          { status: 'completed', cost: null, usage: null },
+        ]);
+      });
+    });
+
+    it.each([-1, 1.5, NaN, 1e13])(
+      'R-CH5: a usage of %d fails the attempt, and says so',
+      async (tokens) => {
+        const call = defineTask({
+          type: unique('call'),
+          run: (_, { reportUsage }) => {
+            reportUsage({ tokens });
+          },
+        });
+        await working([call], async () => {
+          const { status, error } = await (await sluice.submit(call, {})).ended();
+          expect({ status, error }).toMatchObject({
+            status: 'dead_letter',
+            error: {
+              code: 'INVALID_USAGE',
+              message: expect.stringContaining('/usage/tokens must be a whole number') as string,
+            },
+          });
+        });
+      },
+    );
+
     it('R-WO8: stopping takes nothing new, lets what runs finish, and reports it', async () => {
       const started = new Gate();
       const go = new Gate();
