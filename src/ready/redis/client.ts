@@ -43,6 +43,17 @@ export function createSubscriber(client: RedisClient): RedisClient {
   return client.duplicate({ autoResubscribe: false });
 }
 
+/** Learns anew who holds the slots of a cluster: a node that was lost is found again, or its heir. */
+export async function findNodes(client: RedisClient): Promise<void> {
+  if (!(client instanceof Cluster)) return;
+  await new Promise<void>((resolve, reject) => {
+    client.refreshSlotsCache((error) => {
+      if (error) reject(error);
+      else resolve();
+    });
+  });
+}
+
 function singleOptions(address: RedisAddress) {
   return { ...commonOptions(address), enableOfflineQueue: false, retryStrategy: backoffMs };
 }

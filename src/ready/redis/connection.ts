@@ -1,11 +1,17 @@
-import { once, type EventEmitter } from 'node:events';
+import type { EventEmitter } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
-import { Cluster, type Redis } from 'ioredis';
+import type { Redis } from 'ioredis';
 import { hidePassword } from '../../runtime/hide-password.js';
 import type { Logger } from '../../runtime/log.js';
 import { Loop } from '../../runtime/loop.js';
 import { parseRedisUrl, redisUrlExamples } from '../../runtime/redis-url.js';
-import { createClient, createSubscriber, patienceMs, type RedisClient } from './client.js';
+import {
+  createClient,
+  createSubscriber,
+  findNodes,
+  patienceMs,
+  type RedisClient,
+} from './client.js';
 import { isTooOld, mayEvict, neededVersion, readServerFacts } from './server-facts.js';
 
 export interface RedisConnection {
@@ -129,6 +135,7 @@ class WatchedConnection implements RedisConnection {
   async #look(): Promise<number> {
     if (this.client.status !== 'ready') return lookEveryMs;
     try {
+      if (this.#trouble !== null) await findNodes(this.client);
       const facts = await readServerFacts(this.client);
       const old = facts.find(({ version }) => isTooOld(version));
       if (old !== undefined) this.#refuse(old.version);
@@ -137,7 +144,6 @@ class WatchedConnection implements RedisConnection {
       return lookEveryMs;
     } catch (error) {
       this.#lose(error as Error);
-      if (this.client instanceof Cluster) this.client.refreshSlotsCache();
       return lookAgainMs;
     }
   }
@@ -187,8 +193,8 @@ async function end(client: RedisClient): Promise<void> {
   const { status } = client;
   // Between two attempts nothing is open, and nothing would tell that it ended.
   const isOpen = ['connecting', 'connect', 'ready'].includes(status);
-  const ended = isOpen ? once(client as EventEmitter, 'end') : Promise.resolve();
+  const ended = new Promise((resolve) => (client as EventEmitter).once('end', resolve));
   if (status === 'ready') await client.quit().catch(() => client.disconnect());
   else client.disconnect();
-  await Promise.race([ended, delay(patienceMs, undefined, { ref: false })]);
+  if (isOpen) await Promise.race([ended, delay(patienceMs, undefined, { ref: false })]);
 }

@@ -1,4 +1,4 @@
-import { Cluster } from 'ioredis';
+import { Cluster, type Redis } from 'ioredis';
 import type { RedisClient } from './client.js';
 
 export interface ServerFacts {
@@ -11,16 +11,22 @@ const leastVersion = [6, 2] as const;
 
 /** Of every server that may hold our keys. Throws while one of them does not answer. */
 export async function readServerFacts(client: RedisClient): Promise<readonly ServerFacts[]> {
-  const servers = client instanceof Cluster ? client.nodes('master') : [client];
+  if (!(client instanceof Cluster)) return [await factsOf(client)];
   return Promise.all(
-    servers.map(async (server) => {
-      const [about, memory] = await Promise.all([server.info('server'), server.info('memory')]);
-      return {
-        version: field(about, 'redis_version'),
-        evictionPolicy: field(memory, 'maxmemory_policy'),
-      };
+    client.nodes('master').map(async (node) => {
+      const state = field(await node.cluster('INFO'), 'cluster_state');
+      if (state !== 'ok') throw new Error(`the state of the cluster is ${state}`);
+      return factsOf(node);
     }),
   );
+}
+
+async function factsOf(server: Redis): Promise<ServerFacts> {
+  const [about, memory] = await Promise.all([server.info('server'), server.info('memory')]);
+  return {
+    version: field(about, 'redis_version'),
+    evictionPolicy: field(memory, 'maxmemory_policy'),
+  };
 }
 
 export function isTooOld(version: string): boolean {

@@ -7,21 +7,34 @@ const { command, args, user, folder, stopSignal, keep } = JSON.parse(process.arg
 
 let stopping = false;
 let ended = false;
+let server = run();
 
-const server = spawn(command, args, {
-  ...user,
-  cwd: folder,
-  stdio: ['ignore', 'inherit', 'inherit'],
-});
-server.on('error', (error) => {
-  console.error(error.message);
-  onEnd();
-});
-server.on('exit', onEnd);
 process.on('SIGTERM', stop);
 process.on('disconnect', () => {
   if (!keep) stop();
 });
+process.on('message', ({ signal, restart }) => {
+  if (signal !== undefined) {
+    server.kill(signal);
+    process.send('signalled');
+  }
+  if (restart && ended && !stopping) server = run();
+});
+
+function run() {
+  ended = false;
+  const child = spawn(command, args, {
+    ...user,
+    cwd: folder,
+    stdio: ['ignore', 'inherit', 'inherit'],
+  });
+  child.on('error', (error) => {
+    console.error(error.message);
+    onEnd();
+  });
+  child.on('exit', onEnd);
+  return child;
+}
 
 function stop() {
   stopping = true;

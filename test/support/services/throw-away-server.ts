@@ -10,6 +10,13 @@ export interface RunningServer {
   stop: () => Promise<void>;
 }
 
+export interface MortalServer extends RunningServer {
+  /** Resolves when it is dead, or when a signal that only stops or continues it was sent. */
+  kill: (signal: NodeJS.Signals) => Promise<void>;
+  /** After a deadly signal: the same server in the same folder. Resolves when it answers. */
+  restart: () => Promise<void>;
+}
+
 export interface ThrowAwayServer {
   name: string;
   command: string;
@@ -24,11 +31,13 @@ export interface ThrowAwayServer {
   ping: () => Promise<unknown>;
 }
 
+const notDeadly: readonly string[] = ['SIGSTOP', 'SIGCONT'];
+
 /**
  * Its guard leads a process group of its own: Ctrl-C is for the test runner, which still needs the
  * server while it tidies up.
  */
-export async function runThrowAway(server: ThrowAwayServer): Promise<RunningServer> {
+export async function runThrowAway(server: ThrowAwayServer): Promise<MortalServer> {
   const { name, command, args, folder, user, url, stopSignal } = server;
   const keep = Boolean(process.env.KEEP_TEST_DB);
   const logPath = join(folder, 'server.log');
@@ -48,29 +57,48 @@ export async function runThrowAway(server: ThrowAwayServer): Promise<RunningServ
   const guardGone = once(guard, 'exit');
   const stop = async () => {
     guard.ref();
-    guard.disconnect();
+    if (guard.connected) guard.disconnect();
     await guardGone;
   };
 
   let ended = false;
-  guard.once('message', () => (ended = true));
-  const outcome = await until(
-    `${name} to answer at ${url}`,
-    () => (ended ? 'ended' : server.ping().then(() => 'answers' as const)),
-    { everyMs: 20 },
-  );
-  if (outcome === 'ended') {
+  let signals = 0;
+  guard.on('message', (message) => {
+    if (message === 'ended') ended = true;
+    else signals += 1;
+  });
+  const answers = async () => {
+    const outcome = await until(
+      `${name} to answer at ${url}`,
+      () => (ended ? 'ended' : server.ping().then(() => 'answers' as const)),
+      { everyMs: 20 },
+    );
+    if (outcome === 'answers') return;
     const output = readFileSync(logPath, 'utf8');
     await stop();
     throw new Error(`${name} did not start:\n${output}`);
-  }
+  };
+  const kill = async (signal: NodeJS.Signals) => {
+    const before = signals;
+    guard.send({ signal });
+    await until(`${name} to get its signal`, () => signals > before);
+    if (!notDeadly.includes(signal)) await until(`${name} to end`, () => ended);
+  };
+  const restart = async () => {
+    ended = false;
+    guard.send({ restart: true });
+    await answers();
+  };
+  await answers();
 
-  if (!keep) return { url, stop };
+  if (!keep) return { url, stop, kill, restart };
   return {
     url,
     stop: async () => {
       guard.disconnect();
       process.stderr.write(`${name} kept at ${url}; to end it: kill ${guard.pid}\n`);
     },
+    kill,
+    restart,
   };
 }
