@@ -54,7 +54,7 @@ export class Engine implements api.SluiceApi {
   readonly #context: EngineContext;
   readonly #queues: QueueDirectory;
   readonly #throughput = new Throughput();
-  readonly #waiters = new PollWaiters();
+  readonly #waiters: PollWaiters;
   readonly #hearing: Hearing;
   readonly #fleet: Fleet;
   readonly #slots: Slots;
@@ -83,6 +83,7 @@ export class Engine implements api.SluiceApi {
 
   constructor(context: EngineContext, role: Role, onStandby: (message: string) => void) {
     this.#context = context;
+    this.#waiters = new PollWaiters(context.settings.wakeOrder);
     this.#queues = new QueueDirectory(context);
     this.#hearing = new Hearing(context);
     this.#fleet = new Fleet(context);
@@ -261,7 +262,7 @@ export class Engine implements api.SluiceApi {
   #rebuild(): Promise<boolean> {
     this.#rebuilding ??= rebuild(this.#context, this.#queues, this.#checkpoints)
       .then((isOpen) => {
-        if (isOpen) this.#waiters.wakeAll();
+        if (isOpen) this.#waiters.lookAgain();
         return isOpen;
       })
       .finally(() => {

@@ -1,112 +1,127 @@
 import type { WorkerId } from '../domain/ids.js';
-import type { Lane } from '../domain/lane.js';
-import type { TakeRequest, Wake } from '../ready/ready-queue.js';
-
-export interface WaitingPoll {
-  readonly workerId: WorkerId;
-  readonly request: TakeRequest;
-  /** Share of the worker's slots in use: the least loaded is served first. */
-  readonly load: number;
-}
+import { IndexedHeap } from '../ready/indexed-heap.js';
+import type { Wake } from '../ready/ready-queue.js';
+import { PollWaiter, type WaitingPoll } from './poll-waiter.js';
+import type { WakeOrder } from './settings.js';
+import { WaitGroup, filterKey, type Opening } from './wait-group.js';
 
 /**
  * Polls that look for work. Each is here from before it looks until it has its answer, so that no
- * wake-up falls between a look that found nothing and the wait. An offer wakes as many as it has
- * entries for, not all.
+ * wake-up falls between a look that found nothing and the wait. Those with the same filter are a
+ * group: what one of them learns is true for all, and one of them looks for all. An offer wakes as
+ * many as it has entries for.
  */
 export class PollWaiters {
-  readonly #waiters = new Set<PollWaiter>();
+  readonly #isBefore: (a: PollWaiter, b: PollWaiter) => boolean;
+  /** With their groups; null: it asks for nothing but news. */
+  readonly #waiters = new Map<PollWaiter, WaitGroup | null>();
+  readonly #groups = new Map<string, WaitGroup>();
+
+  constructor(order: WakeOrder = 'spread') {
+    this.#isBefore = order === 'spread' ? isLessLoaded : hasEarlierWorker;
+  }
 
   enter(poll: WaitingPoll): PollWaiter {
     const waiter = new PollWaiter(poll);
-    this.#waiters.add(waiter);
+    const group = this.#groupOf(poll);
+    this.#waiters.set(waiter, group);
+    group?.enter(waiter);
     return waiter;
   }
 
   /** A wake-up that it got and did not use goes to somebody who can. */
   leave(waiter: PollWaiter): void {
+    const group = this.#waiters.get(waiter);
     this.#waiters.delete(waiter);
-    const unused = waiter.takeWake();
-    if (unused !== null) this.wake(unused);
+    group?.leave(waiter);
+    if (group?.isEmpty === true && this.#groups.get(group.key) === group) {
+      this.#groups.delete(group.key);
+    }
+    waiter.takeReason()?.passOn();
+    waiter.takeWakeUp()?.passOn();
   }
 
-  wake(wake: Wake): void {
-    if (this.#waiters.size === 0) return;
-    const able = [...this.#waiters].filter((waiter) => waiter.canTakeAny(wake.lanes));
-    able.sort((a, b) => a.load - b.load);
-    let places = 0;
-    for (const waiter of able) {
-      if (places >= wake.count) return;
-      places += waiter.count;
-      this.#waiters.delete(waiter);
-      waiter.end({ lanes: wake.lanes, count: waiter.count });
+  /** False: others with its filter have looked, and will look again when it is time. */
+  shouldLook(waiter: PollWaiter): boolean {
+    const group = this.#waiters.get(waiter) ?? null;
+    return group !== null && (waiter.hasReason || !group.isClosed);
+  }
+
+  /** A look that was made for a wake-up has used it, whatever it found. */
+  answered(waiter: PollWaiter, opening: Opening): void {
+    const lanes = waiter.takeReason()?.lanes ?? [];
+    this.#waiters.get(waiter)?.answered(waiter, opening);
+    if (typeof opening !== 'number' || lanes.length === 0) return;
+    // What it was woken for may be there and closed: nobody who could take it may sleep longer.
+    const atMs = performance.now() + opening;
+    for (const group of this.#ableGroups(lanes)) group.lookBy(atMs);
+  }
+
+  /** Answers for how many entries it woke somebody. */
+  wake({ lanes, count }: Wake): number {
+    const able = this.#ableGroups(lanes);
+    if (able.length === 0) return 0;
+    for (const group of able) group.noteWake();
+    const line = new IndexedHeap<WaitGroup>((a, b) => this.#comesBefore(a, b));
+    for (const group of able) if (!group.isEmpty) line.push(group);
+    let left = count;
+    for (let group = line.peek(); left > 0 && group !== undefined; group = line.peek()) {
+      const waiter = group.next();
+      if (group.isEmpty) line.remove(group);
+      else line.update(group);
+      if (waiter === undefined) continue;
+      const share = { lanes, count: Math.min(left, waiter.count) };
+      waiter.end({ lanes, passOn: () => this.wake(share) });
+      left -= share.count;
     }
+    if (left > 0) for (const group of able) group.open();
+    return count - left;
   }
 
   wakeWorker(workerId: WorkerId): void {
-    for (const waiter of this.#waiters) if (waiter.workerId === workerId) waiter.end(null);
+    for (const waiter of this.#waiters.keys()) if (waiter.workerId === workerId) waiter.end(null);
   }
 
+  /** The ready queue has other contents: of each group, one looks. */
+  lookAgain(): void {
+    for (const group of this.#groups.values()) {
+      group.noteWake();
+      group.ring();
+    }
+  }
+
+  /** This process may have ended to serve: all have to know. */
   wakeAll(): void {
-    for (const waiter of this.#waiters) waiter.end(null);
+    for (const waiter of this.#waiters.keys()) waiter.end(null);
+  }
+
+  #groupOf({ request }: WaitingPoll): WaitGroup | null {
+    if (request.count === 0) return null;
+    const key = filterKey(request);
+    let group = this.#groups.get(key);
+    if (group === undefined) {
+      group = new WaitGroup(key, request, this.#isBefore);
+      this.#groups.set(key, group);
+    }
+    return group;
+  }
+
+  #ableGroups(lanes: Wake['lanes']): WaitGroup[] {
+    return [...this.#groups.values()].filter((group) => group.canTakeAny(lanes));
+  }
+
+  #comesBefore(a: WaitGroup, b: WaitGroup): boolean {
+    const { first } = a;
+    const other = b.first;
+    return first !== undefined && other !== undefined && this.#isBefore(first, other);
   }
 }
 
-export class PollWaiter {
-  readonly workerId: WorkerId;
-  readonly load: number;
-  /** Entries it asks for. */
-  readonly count: number;
-  readonly #request: TakeRequest;
-  readonly #capabilities: ReadonlySet<string>;
-  readonly #ended: Promise<void>;
-  #end: () => void = () => undefined;
-  #wokenBy: Wake | null = null;
+function isLessLoaded(a: PollWaiter, b: PollWaiter): boolean {
+  return a.load === b.load ? a.sinceMs < b.sinceMs : a.load < b.load;
+}
 
-  constructor({ workerId, request, load }: WaitingPoll) {
-    this.workerId = workerId;
-    this.load = load;
-    this.count = request.count;
-    this.#request = request;
-    this.#capabilities = new Set(request.capabilities);
-    this.#ended = new Promise((resolve) => {
-      this.#end = resolve;
-    });
-  }
-
-  /** Null: there is news for it, but nothing to take. */
-  end(wake: Wake | null): void {
-    this.#wokenBy = wake;
-    this.#end();
-  }
-
-  /** Its share of the wake-up that ended its wait, once: who takes it uses it or passes it on. */
-  takeWake(): Wake | null {
-    const wake = this.#wokenBy;
-    this.#wokenBy = null;
-    return wake;
-  }
-
-  /** Until it is woken, which it may have been already, the time is over, or the signal fires. */
-  async wait(waitMs: number, signal?: AbortSignal): Promise<void> {
-    if (signal?.aborted === true) return;
-    const timer = setTimeout(this.#end, waitMs);
-    signal?.addEventListener('abort', this.#end, { once: true });
-    await this.#ended;
-    clearTimeout(timer);
-    signal?.removeEventListener('abort', this.#end);
-  }
-
-  canTakeAny(lanes: readonly Lane[]): boolean {
-    return this.count > 0 && lanes.some((lane) => this.#canTake(lane));
-  }
-
-  #canTake(lane: Lane): boolean {
-    const { taskTypes, queues } = this.#request;
-    return (
-      (taskTypes === null || taskTypes.includes(lane.taskType)) &&
-      (queues === null || queues.includes(lane.queue)) &&
-      lane.capabilities.every((capability) => this.#capabilities.has(capability))
-    );
-  }
+/** The ids of workers are as stable an order as any, and the same on every server. */
+function hasEarlierWorker(a: PollWaiter, b: PollWaiter): boolean {
+  return a.workerId === b.workerId ? a.sinceMs < b.sinceMs : a.workerId < b.workerId;
 }

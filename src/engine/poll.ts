@@ -1,16 +1,18 @@
+import { maxClaim } from '../domain/claim-size.js';
 import { SluiceError } from '../domain/errors.js';
 import type { WorkerId } from '../domain/ids.js';
 import type { ClaimedTask, PollAnswer, PollRequest } from '../protocol/api.js';
-import type { TakeAnswer, TakeRequest, Wake } from '../ready/ready-queue.js';
+import type { TakeAnswer, TakeRequest } from '../ready/ready-queue.js';
 import type { Claim } from './claim.js';
 import type { EngineContext } from './context.js';
 import type { Feeder } from './feeder.js';
 import { takeRequest, type Fleet, type KnownWorker } from './fleet.js';
+import type { PollWaiter, WakeUp } from './poll-waiter.js';
 import type { PollWaiters } from './poll-waiters.js';
+import type { Opening } from './wait-group.js';
 
-/** A wait is looked at again after this long, should a wake-up ever go astray. */
-const longestWaitMs = 5_000;
-const rebuildWaitMs = 100;
+const closedWaitMs = 100;
+const troubleWaitMs = 500;
 
 export interface PollParts {
   readonly fleet: Fleet;
@@ -19,16 +21,27 @@ export interface PollParts {
   readonly waiters: PollWaiters;
   /** Null while this process serves; else why it does not. */
   readonly notServing: () => string | null;
+  /** False: what would be granted could not be written down in time. */
+  readonly mayTake: () => boolean;
   readonly release: (tasks: readonly ClaimedTask[]) => Promise<unknown>;
   /** The ready queue lost its contents. */
   readonly rebuild: () => void;
 }
 
-type Looked =
-  | { readonly kind: 'answer'; readonly answer: PollAnswer }
-  | { readonly kind: 'again'; readonly wokenBy: Wake | null };
+/** One poll, from its beginning to its answer. */
+interface Visit {
+  readonly request: PollRequest;
+  readonly sinceMs: number;
+  readonly endsAtMs: number;
+  readonly signal: AbortSignal | undefined;
+  /** Whatever others with its filter have learned. */
+  mustLook: boolean;
+  /** Why it goes on; whoever holds it looks, or passes it on. */
+  wakeUp: WakeUp | null;
+}
 
-const lookAgain: Looked = { kind: 'again', wokenBy: null };
+type TakenEntries = TakeAnswer & { kind: 'taken' };
+type Looked = TakenEntries | { readonly kind: 'wait'; readonly waitMs: number | null };
 
 /** A worker asks for work and waits until there is some, or news for it, or its time is over. */
 export class Poll {
@@ -41,84 +54,115 @@ export class Poll {
   }
 
   async poll(workerId: WorkerId, request: PollRequest, signal?: AbortSignal): Promise<PollAnswer> {
-    const { fleet, waiters } = this.#parts;
-    const endsAtMs = performance.now() + (request.waitMs ?? 0);
-    let wokenBy: Wake | null = null;
+    const visit = beginVisit(request, signal);
     try {
       while (!hasLeft(signal)) {
         this.#refuseUnlessServing();
-        const worker = await fleet.get(workerId);
+        const worker = await this.#parts.fleet.get(workerId);
         if (worker.cancelled.size > 0 || worker.draining) return withNews(worker, []);
-        wokenBy = null;
-        const answer = await this.#lookAndWait(worker, request, endsAtMs, signal);
-        if (answer.kind === 'answer') return answer.answer;
-        wokenBy = answer.wokenBy;
+        const answer = await this.#lookAndWait(worker, visit);
+        if (answer !== null) return answer;
       }
       return { tasks: [], cancelled: [], drain: false };
     } finally {
       // Woken, but it did not look: somebody else should.
-      if (wokenBy !== null) waiters.wake(wokenBy);
+      visit.wakeUp?.passOn();
     }
   }
 
-  /** `again`: it was woken, or something may have changed. */
-  async #lookAndWait(
-    worker: KnownWorker,
-    request: PollRequest,
-    endsAtMs: number,
-    signal: AbortSignal | undefined,
-  ): Promise<Looked> {
+  /** Null: it was woken, or something may have changed. */
+  async #lookAndWait(worker: KnownWorker, visit: Visit): Promise<PollAnswer | null> {
     const { waiters } = this.#parts;
-    const { workerId, load, capacity } = worker;
-    const take = takeRequest(worker, request, request.availableCapacity);
-    const waiter = waiters.enter({ workerId, request: take, load: load / capacity });
+    const { request, signal, endsAtMs } = visit;
+    const { waiter, take } = this.#enter(worker, visit);
     try {
-      const taken = await this.#take(take);
-      if (taken.kind === 'taken') {
-        // From here on a wake-up is for those who have nothing yet.
-        waiters.leave(waiter);
-        return await this.#claim(worker, request, taken, signal);
+      if (take.count > 0 && (visit.mustLook || waiters.shouldLook(waiter))) {
+        const looked = await this.#take(take);
+        waiters.answered(waiter, openingOf(looked));
+        if (looked.kind === 'taken') {
+          // From here on a wake-up is for those who have nothing yet.
+          waiters.leave(waiter);
+          visit.mustLook = true;
+          return await this.#claim(worker, request, looked, signal);
+        }
       }
       const leftMs = endsAtMs - performance.now();
-      if (leftMs <= 0) return { kind: 'answer', answer: withNews(worker, []) };
-      await waiter.wait(Math.min(leftMs, taken.waitMs ?? longestWaitMs, longestWaitMs), signal);
-      return { kind: 'again', wokenBy: waiter.takeWake() };
+      if (leftMs <= 0) return withNews(worker, []);
+      visit.mustLook = false;
+      await waiter.wait(leftMs, signal);
+      visit.wakeUp = waiter.takeWakeUp();
+      return null;
     } finally {
       waiters.leave(waiter);
     }
   }
 
-  async #take(request: TakeRequest): Promise<Exclude<TakeAnswer, { kind: 'rebuild' }>> {
-    if (request.count === 0) return { kind: 'wait', waitMs: null };
-    const taken = await this.#context.ready.take(request);
-    if (taken.kind !== 'rebuild') return taken;
-    this.#parts.rebuild();
-    return { kind: 'wait', waitMs: rebuildWaitMs };
+  /** Before the look: a wake-up that comes during it must find somebody. */
+  #enter(worker: KnownWorker, visit: Visit): { waiter: PollWaiter; take: TakeRequest } {
+    const { request, sinceMs, wakeUp } = visit;
+    const { workerId } = worker;
+    const take = takeRequest(worker, request, request.availableCapacity);
+    const load = loadOf(worker, request.availableCapacity);
+    visit.wakeUp = null;
+    const waiter = this.#parts.waiters.enter({ workerId, request: take, load, sinceMs, wakeUp });
+    return { waiter, take };
   }
 
-  /** `again`: Postgres refused them all, or nobody listens any more. */
+  async #take(request: TakeRequest): Promise<Looked> {
+    const { ready } = this.#context;
+    if (ready.trouble() !== null) return { kind: 'wait', waitMs: troubleWaitMs };
+    if (!this.#parts.mayTake()) return { kind: 'wait', waitMs: closedWaitMs };
+    const taken = await ready.take(request);
+    if (taken.kind !== 'rebuild') return taken;
+    this.#parts.rebuild();
+    return { kind: 'wait', waitMs: closedWaitMs };
+  }
+
+  /** Null: Postgres refused them all, or nobody listens any more. */
   async #claim(
     worker: KnownWorker,
     { prefetch }: PollRequest,
-    { entries, next }: TakeAnswer & { kind: 'taken' },
+    taken: TakenEntries,
     signal: AbortSignal | undefined,
-  ): Promise<Looked> {
+  ): Promise<PollAnswer | null> {
     const { claim, feeder, release, waiters } = this.#parts;
     // There is more than this worker asked for: whoever else waits for it should know.
-    if (next !== null) waiters.wake({ lanes: [next], count: 1 });
-    const tasks = await claim.claim(worker.workerId, entries, prefetch !== true);
-    feeder.noteTaken(entries);
-    if (tasks.length === 0) return lookAgain;
-    if (!hasLeft(signal)) return { kind: 'answer', answer: withNews(worker, tasks) };
+    if (taken.next !== null) waiters.wake({ lanes: [taken.next], count: 1 });
+    // Their places are free already: a window of a few is refilled while these are claimed.
+    feeder.noteTaken(taken.entries);
+    const tasks = await claim.claim(worker.workerId, taken, prefetch !== true);
+    if (tasks.length === 0) return null;
+    if (!hasLeft(signal)) return withNews(worker, tasks);
     // Back they go at once, rather than after two heartbeats.
     await release(tasks);
-    return lookAgain;
+    return null;
   }
 
   #refuseUnlessServing(): void {
     const reason = this.#parts.notServing();
     if (reason !== null) throw new SluiceError('standby', reason, { retryAfterSeconds: 1 });
   }
+}
+
+/** A poll that does not wait is made to be answered from a look of its own. */
+function beginVisit(request: PollRequest, signal: AbortSignal | undefined): Visit {
+  const sinceMs = performance.now();
+  const waitMs = request.waitMs ?? 0;
+  const endsAtMs = sinceMs + waitMs;
+  return { request, sinceMs, endsAtMs, signal, mustLook: waitMs <= 0, wakeUp: null };
+}
+
+function openingOf(looked: Looked): Opening {
+  return looked.kind === 'taken' && looked.next !== null ? 'now' : looked.waitMs;
+}
+
+/**
+ * Share of its slots in use. The poll is fresher than the last heartbeat; but who asks for the most
+ * there is to ask for may have more slots free than that.
+ */
+function loadOf({ capacity, load }: KnownWorker, availableCapacity: number): number {
+  const inUse = Math.max(0, capacity - availableCapacity);
+  return (availableCapacity >= maxClaim ? Math.min(load, inUse) : inUse) / capacity;
 }
 
 /** Asked anew after every await: the compiler would take the first answer for the last. */

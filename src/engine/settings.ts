@@ -1,3 +1,10 @@
+/** Who is woken first when several polls wait for the same work. */
+export type WakeOrder =
+  /** The least loaded worker; of equal ones, whoever has waited longest. */
+  | 'spread'
+  /** Workers in a stable order, so that surplus ones go idle and can be retired. */
+  | 'concentrate';
+
 export interface EngineSettings {
   readonly heartbeatIntervalMs: number;
   /** How long a worker may be silent before its tasks go back. */
@@ -13,6 +20,7 @@ export interface EngineSettings {
   /** The lease of the one process that serves from memory, and how often it is renewed. */
   readonly servingLeaseMs: number;
   readonly servingRenewMs: number;
+  readonly wakeOrder: WakeOrder;
 }
 
 export const defaultEngineSettings: EngineSettings = {
@@ -25,4 +33,5 @@ export const defaultEngineSettings: EngineSettings = {
   discoverIntervalMs: 1_000,
   servingLeaseMs: 6_000,
   servingRenewMs: 2_000,
+  wakeOrder: 'spread',
 };
