@@ -4,6 +4,7 @@ import { atSecond, zero } from '../../test/store/seed.js';
 import { describeOnEveryDatabase, describeOnPostgres } from '../../test/store/support.js';
 import { noAgeing } from '../domain/priority.js';
 import { defaultQueueSettings, type QueueSettings } from '../domain/queue-settings.js';
+import { LockedError } from './database.js';
 import {
   deleteLimit,
   findLimit,
@@ -190,6 +191,19 @@ describeOnPostgres('queues on two servers', (postgres) => {
       const [stored] = await findLimitsChanged(db, null);
       if (stored !== undefined || round % 3 !== 0) expect(stored).toEqual({ name, version, limit });
     }
+  });
+
+  it('R-CH7: a put of a limit that waits for another has no version yet', async () => {
+    const { db } = postgres();
+    const other = await postgres().open();
+    await db.transaction(async (tx) => {
+      const { version } = await putLimit(tx, 'account', account);
+      const waiting = putLimit(other, 'another', account);
+      await expect(waiting).rejects.toBeInstanceOf(LockedError);
+      expect(await db.query('select last_value from sluice.limit_version')).toEqual([
+        { last_value: version },
+      ]);
+    });
   });
 
   it('a limit that is deleted while a queue is put with it is in use, or the put is refused', async () => {
