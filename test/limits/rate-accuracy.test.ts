@@ -38,12 +38,13 @@ describe('R-CH4: never more than R grants in any sliding window, and ≥ 99.5 % 
     for (const servers of [1, 3]) {
       it(`${title}, in Redis, ${String(servers)} servers`, { timeout: 120_000 }, async () => {
         const clock = new ManualClock();
-        const { queues, close } = await openTestReadyQueues(servers, clock);
+        const ready = await openTestReadyQueues(servers, clock);
+        const { queues } = ready;
         try {
           const measured = await measureRate({ clock, queues, rate, minutes, random: seeded(2) });
           expectAccurate(measured, rate);
         } finally {
-          await close();
+          await ready.close();
         }
       });
     }
@@ -57,21 +58,23 @@ describe('R-CH4: what is lost goes on from its checkpoint, and no window is exce
     it(`${title}, the memory lost in the middle`, async () => {
       const clock = new ManualClock();
       const queue = new MemoryReadyQueue({ clock });
-      const lose = async () => void (await queue.beginRestore());
+      const lose = async () => {
+        await queue.beginRestore();
+      };
       const run = { clock, queues: [queue], rate, minutes, random: seeded(3) };
       expectAccurate(await measureRate({ ...run, lose }), rate);
     });
 
     it(`${title}, Redis flushed in the middle`, { timeout: 120_000 }, async () => {
       const clock = new ManualClock();
-      const { queues, flush, close } = await openTestReadyQueues(3, clock);
+      const ready = await openTestReadyQueues(3, clock);
+      const { queues } = ready;
       try {
         const run = { clock, queues, rate, minutes, random: seeded(4) };
-        expectAccurate(await measureRate({ ...run, lose: flush }), rate);
+        expectAccurate(await measureRate({ ...run, lose: () => ready.flush() }), rate);
       } finally {
-        await close();
+        await ready.close();
       }
     });
   }
 });
-
