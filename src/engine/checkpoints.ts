@@ -18,6 +18,8 @@ const saveIntervalMs = 1_000;
 export class Checkpoints {
   readonly #context: EngineContext;
   readonly #hasLimits: () => boolean;
+  /** Oldest first. */
+  readonly #unsaved: { readonly levels: readonly BucketLevel[]; readonly asOfMs: number }[] = [];
   #savedMs = Number.NEGATIVE_INFINITY;
 
   constructor(context: EngineContext, hasLimits: () => boolean) {
@@ -38,9 +40,12 @@ export class Checkpoints {
   async save(): Promise<void> {
     const beganMs = performance.now();
     const levels = await this.#context.ready.levels();
-    if (levels.length > 0) {
-      const ageMs = performance.now() - beganMs;
-      await saveLevels(this.#context.db, levels, ageMs, false, instant(this.#context));
+    // The ready queue tells of a change once: what could not be written stays here.
+    if (levels.length > 0) this.#unsaved.push({ levels, asOfMs: beganMs });
+    for (let batch = this.#unsaved[0]; batch !== undefined; batch = this.#unsaved[0]) {
+      const ageMs = performance.now() - batch.asOfMs;
+      await saveLevels(this.#context.db, batch.levels, ageMs, false, instant(this.#context));
+      this.#unsaved.shift();
     }
     this.#savedMs = beganMs;
   }
