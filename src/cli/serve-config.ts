@@ -18,6 +18,11 @@ export function withDatabaseOptions(command: Command): Command {
     .option('--config <file>', `settings as JSON (default: ${defaultFile}, if there is one)`);
 }
 
+/** For commands that speak to Redis as well. */
+export function withRedisOption(command: Command): Command {
+  return command.option('--redis-url <url>', serveSettings.redisUrl.meaning);
+}
+
 /** From the command line, the environment and the file; throws one message with all problems. */
 export async function loadServeConfig(command: Command): Promise<ServeConfig> {
   const { config: path, ...flags } = spokenOptions(command);

@@ -3,10 +3,10 @@ import { describe, expect, it } from 'vitest';
 import {
   checkServeConfig,
   describeServeConfig,
-  hidePassword,
   serveSettings,
   type ConfigSources,
 } from './config.js';
+import { hidePassword } from './hide-password.js';
 
 function check(sources: Partial<ConfigSources>) {
   return checkServeConfig({ flags: {}, env: {}, file: null, ...sources });
@@ -25,6 +25,7 @@ describe('checkServeConfig', () => {
         host: '127.0.0.1',
         port: 7700,
         database: { kind: 'pglite', dataDir: '.sluice' },
+        redisUrl: null,
         waitForTurn: true,
         heartbeatIntervalMs: 10_000,
         leaseMs: 30_000,
@@ -55,6 +56,31 @@ describe('checkServeConfig', () => {
     expect(problemsOf({ flags: { data: 'here', databaseUrl: 'postgres://localhost/a' } })).toEqual([
       expect.stringContaining('exclude each other'),
     ]);
+  });
+
+  it('R-CH12: Redis comes with a Postgres server', () => {
+    const database = { DATABASE_URL: 'postgres://localhost/app' };
+    const env = { ...database, REDIS_URL: 'redis://general:6379' };
+    expect(check({ env })).toMatchObject({ config: { redisUrl: 'redis://general:6379' } });
+    expect(check({ env: { ...env, SLUICE_REDIS_URL: 'redis://ours:6379' } })).toMatchObject({
+      config: { redisUrl: 'redis://ours:6379' },
+    });
+    expect(check({ env, flags: { redisUrl: 'redis://here' } })).toMatchObject({
+      config: { redisUrl: 'redis://here' },
+    });
+    expect(problemsOf({ env: { REDIS_URL: 'redis://general:6379' } })).toEqual([
+      expect.stringMatching(/^REDIS_URL needs a Postgres server.*embedded database is for one/),
+    ]);
+    expect(problemsOf({ flags: { data: 'here', redisUrl: 'redis://here' } })).toEqual([
+      expect.stringMatching(/^--redis-url needs a Postgres server/),
+    ]);
+  });
+
+  it('whoever asks for the embedded database louder than for Redis gets it alone', () => {
+    const env = { DATABASE_URL: 'postgres://localhost/app', REDIS_URL: 'redis://general:6379' };
+    expect(check({ env, flags: { data: 'here' } })).toMatchObject({
+      config: { database: { kind: 'pglite', dataDir: 'here' }, redisUrl: null },
+    });
   });
 
   it('an empty variable says nothing', () => {
@@ -111,6 +137,27 @@ describe('checkServeConfig', () => {
     if (checked.kind === 'invalid') throw new Error(checked.problems.join());
     expect(JSON.stringify(describeServeConfig(checked.config))).not.toContain('secret');
     expect(hidePassword('postgres://me:secret@host/db')).toBe('postgres://me:***@host/db');
+    expect(hidePassword('postgres://host/db?password=secret&a=1')).toBe(
+      'postgres://host/db?password=***&a=1',
+    );
+  });
+
+  it('R-AD6: nor is that of Redis', () => {
+    expect(problemsOf({ env: { REDIS_URL: 'http://:secret@host' } }).join()).not.toContain(
+      'secret',
+    );
+    for (const url of [
+      'redis://:secret@host:6379/1',
+      'rediss://me:se:cr@secret@host',
+      'redis+sentinel://:secret@a:1,b:2/main?sentinelPassword=secret',
+      'redis+cluster://me:secret@a,b',
+    ]) {
+      const checked = check({ flags: { databaseUrl: 'postgres://host/db', redisUrl: url } });
+      if (checked.kind === 'invalid') throw new Error(checked.problems.join());
+      const { redis = '' } = describeServeConfig(checked.config);
+      expect(redis).toContain(':***@');
+      expect(redis).not.toContain('secret');
+    }
   });
 
   it('every setting can be set without a file', () => {

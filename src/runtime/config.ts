@@ -1,7 +1,9 @@
+import { hidePassword } from './hide-password.js';
 import {
   oneOf,
   optional,
   postgresUrl,
+  redisUrl,
   setting,
   text,
   whole,
@@ -27,6 +29,8 @@ export interface ServeConfig {
   readonly database:
     | { readonly kind: 'pglite'; readonly dataDir?: string }
     | { readonly kind: 'postgres'; readonly url: string; readonly poolSize?: number };
+  /** Null: the ready queue is in memory, and one process serves at a time. */
+  readonly redisUrl: string | null;
   /** False: refuse to start when another process serves, instead of standing by. */
   readonly waitForTurn: boolean;
   readonly heartbeatIntervalMs: number;
@@ -66,6 +70,13 @@ export const serveSettings = {
     optional(whole(1, 1_000)),
     null,
     'connections to Postgres at most',
+  ),
+  redisUrl: setting(
+    '--redis-url',
+    ['SLUICE_REDIS_URL', 'REDIS_URL'],
+    optional(redisUrl),
+    null,
+    'a Redis in which several servers keep one ready queue',
   ),
   wait: setting(
     '--no-wait',
@@ -107,6 +118,7 @@ export function checkServeConfig(sources: ConfigSources): CheckedConfig {
     data: read('data', serveSettings.data),
     databaseUrl: read('databaseUrl', serveSettings.databaseUrl),
     poolSize: read('poolSize', serveSettings.poolSize),
+    redisUrl: read('redisUrl', serveSettings.redisUrl),
     wait: read('wait', serveSettings.wait),
     heartbeatIntervalMs: read('heartbeatIntervalMs', serveSettings.heartbeatIntervalMs),
     leaseMs: read('leaseMs', serveSettings.leaseMs),
@@ -119,45 +131,49 @@ export function checkServeConfig(sources: ConfigSources): CheckedConfig {
 
 /** For people to read: nothing in it is secret. */
 export function describeServeConfig(config: ServeConfig): Readonly<Record<string, string>> {
-  const { database } = config;
+  const { database, redisUrl } = config;
   const where =
     database.kind === 'postgres'
       ? hidePassword(database.url)
       : `embedded, in ${database.dataDir ?? 'memory'}`;
   return {
     database: where,
+    ...(redisUrl === null ? {} : { redis: hidePassword(redisUrl) }),
     heartbeat: `${config.heartbeatIntervalMs} ms`,
     lease: `${config.leaseMs} ms`,
     log: config.logLevel,
   };
 }
 
-export function hidePassword(url: string): string {
-  const parsed = new URL(url);
-  if (parsed.password !== '') parsed.password = '***';
-  if (parsed.searchParams.has('password')) parsed.searchParams.set('password', '***');
-  return parsed.href;
-}
-
 function toConfig(given: Given, sources: ConfigSources): ServeConfig {
   const { host, port, wait, heartbeatIntervalMs, leaseMs, logLevel } = given;
-  const database = databaseOf(given, sources);
-  return { host, port, database, waitForTurn: wait, heartbeatIntervalMs, leaseMs, logLevel };
+  return {
+    host,
+    port,
+    database: databaseOf(given, sources),
+    redisUrl: isOutshouted('redisUrl', sources) ? null : given.redisUrl,
+    waitForTurn: wait,
+    heartbeatIntervalMs,
+    leaseMs,
+    logLevel,
+  };
 }
 
-/** A flag beats a variable, also when it names the other kind of database. */
 function databaseOf(
   { data, databaseUrl, poolSize }: Given,
   sources: ConfigSources,
 ): ServeConfig['database'] {
-  const embeds =
-    databaseUrl === null || sourceRank('data', sources) < sourceRank('databaseUrl', sources);
-  if (!embeds) {
+  if (databaseUrl !== null && !isOutshouted('databaseUrl', sources)) {
     return { kind: 'postgres', url: databaseUrl, ...(poolSize === null ? {} : { poolSize }) };
   }
   return data === memoryDataDir
     ? { kind: 'pglite' }
     : { kind: 'pglite', dataDir: data ?? '.sluice' };
+}
+
+/** A flag beats a variable, also when it asks for the embedded database, which is for one process. */
+function isOutshouted(name: 'databaseUrl' | 'redisUrl', sources: ConfigSources): boolean {
+  return sourceRank('data', sources) < sourceRank(name, sources);
 }
 
 function contradictions(given: Given, sources: ConfigSources): string[] {
@@ -179,6 +195,14 @@ function contradictions(given: Given, sources: ConfigSources): string[] {
   if (dataRank !== noRank && dataRank === sourceRank('databaseUrl', sources)) {
     found.push(
       'data and databaseUrl exclude each other: the embedded database or a Postgres server.',
+    );
+  }
+  const redis = spoken('redisUrl', sources);
+  const embeds = spoken('databaseUrl', sources) === null || isOutshouted('databaseUrl', sources);
+  if (redis !== null && embeds && !isOutshouted('redisUrl', sources)) {
+    found.push(
+      `${redis.by} needs a Postgres server, named by databaseUrl: the embedded database is for one ` +
+        'process, which keeps its ready queue in memory.',
     );
   }
   return found;
@@ -218,6 +242,9 @@ function sourceRank(name: SettingName, sources: ConfigSources): number {
   return spoken(name, sources)?.rank ?? noRank;
 }
 
+/** They may hold a password, and what can't be parsed can't be hidden in part. */
+const secretSettings: readonly SettingName[] = ['databaseUrl', 'redisUrl'];
+
 function readSetting<Value>(
   name: SettingName,
   { parse, fallback }: Setting<Value>,
@@ -228,7 +255,7 @@ function readSetting<Value>(
   if (said === null) return fallback;
   const parsed = parse(said.given);
   if (parsed.kind === 'value') return parsed.value;
-  const shown = name === 'databaseUrl' ? '' : `, not ${JSON.stringify(said.given)}`;
+  const shown = secretSettings.includes(name) ? '' : `, not ${JSON.stringify(said.given)}`;
   problems.push(`${said.by} must be ${parsed.mustBe}${shown}.`);
   return fallback;
 }

@@ -1,3 +1,5 @@
+import { parseRedisUrl, redisUrlExamples } from './redis-url.js';
+
 export type Parsed<Value> =
   | { readonly kind: 'value'; readonly value: Value }
   | { readonly kind: 'problem'; readonly mustBe: string };
@@ -57,6 +59,12 @@ export function postgresUrl(given: unknown): Parsed<string> {
   return isUrl
     ? { kind: 'value', value: given }
     : { kind: 'problem', mustBe: 'like postgres://user:password@host:5432/database' };
+}
+
+export function redisUrl(given: unknown): Parsed<string> {
+  return typeof given === 'string' && parseRedisUrl(given) !== null
+    ? { kind: 'value', value: given }
+    : { kind: 'problem', mustBe: `like ${redisUrlExamples}` };
 }
 
 export function optional<Value>(parse: Parse<Value>): Parse<Value | null> {

@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import { runCli, startCli } from '../support/cli.js';
 import { createTestDatabase, type TestDatabase } from '../support/postgres.js';
 import { getFreePort } from '../support/services/free-port.js';
@@ -52,6 +52,26 @@ describe('doctor and migrate', () => {
     const { code, stdout, stderr } = await runCli(['doctor', '--database-url', url]);
     expect(code).toBe(1);
     expect(stdout).toMatch(/^✗ Postgres .*ECONNREFUSED.*\n.*password/m);
+    expect(stdout + stderr).not.toContain('secret');
+  });
+
+  it('looks at Redis: version, eviction, clock', async () => {
+    const target = ['--database-url', database.url, '--redis-url', inject('redisUrl')];
+    const doctor = ['doctor', '--port', String(await getFreePort()), '--json', ...target];
+    const { code, stdout } = await runCli(doctor);
+    expect(code).toBe(0);
+    const checks = JSON.parse(stdout) as { what: string; health: string }[];
+    const healthy = checks.filter(({ health }) => health === 'ok').map(({ what }) => what);
+    expect(healthy).toEqual(
+      expect.arrayContaining(['Redis', 'Redis version', 'Redis eviction', 'Redis clock skew']),
+    );
+  });
+
+  it('a Redis that is not there is a failure, and its password is not shown', async () => {
+    const target = ['--database-url', database.url, '--redis-url', 'redis://:secret@127.0.0.1:1'];
+    const { code, stdout, stderr } = await runCli(['doctor', ...target]);
+    expect(code).toBe(1);
+    expect(stdout).toMatch(/^✗ Redis .*ECONNREFUSED.*\n.*password/m);
     expect(stdout + stderr).not.toContain('secret');
   });
 

@@ -58,6 +58,14 @@ describe('the command line, when something is wrong', () => {
     expect(stderr).toContain('without API keys');
   });
 
+  it('R-CH12: Redis with the embedded database is refused', async () => {
+    const serve = ['serve', '--data', ':memory:', '--redis-url', 'redis://:secret@127.0.0.1:1'];
+    const { code, stderr } = await runCli(serve);
+    expect(code).toBe(2);
+    expect(stderr).toMatch(/- --redis-url needs a Postgres server.*for one process/);
+    expect(stderr).not.toContain('secret');
+  });
+
   it('a port that is taken', async () => {
     const database = await createTestDatabase();
     const holder = createServer();

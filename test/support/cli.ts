@@ -52,7 +52,14 @@ export class CliProcess {
       // A group of its own, so that its children can be found when it was killed before them.
       detached: true,
       stdio: ['ignore', 'pipe', 'pipe'],
-      env: { ...process.env, NO_COLOR: '1', FORCE_COLOR: undefined, ...env },
+      // What REDIS_URL names here is for the tests; who is to use it is told so.
+      env: {
+        ...process.env,
+        REDIS_URL: undefined,
+        NO_COLOR: '1',
+        FORCE_COLOR: undefined,
+        ...env,
+      },
       ...(cwd === undefined ? {} : { cwd }),
     });
     collectLines(this.#child.stdout, this.stdout);

@@ -5,7 +5,7 @@ import { failed, ok, type Check, type Health } from '../doctor/check.js';
 import { CliError } from '../failure.js';
 import { paint, printJson, printLine } from '../output.js';
 import { defaultUrl } from '../remote.js';
-import { loadServeConfig, withDatabaseOptions } from '../serve-config.js';
+import { loadServeConfig, withDatabaseOptions, withRedisOption } from '../serve-config.js';
 
 export function doctorCommand(program: Command): void {
   const command = program
@@ -15,7 +15,7 @@ export function doctorCommand(program: Command): void {
     .option('--host <host>', 'where it should listen')
     .option('--port <port>', 'where it should listen')
     .option('--json', 'for programs');
-  withDatabaseOptions(command).action(async () => runDoctor(command));
+  withRedisOption(withDatabaseOptions(command)).action(async () => runDoctor(command));
 }
 
 async function runDoctor(command: Command): Promise<void> {
@@ -36,7 +36,7 @@ async function runChecks(command: Command, url: string | undefined): Promise<rea
     if (!(error instanceof CliError)) throw error;
     return [node, failed('settings', error.message, 'Mend them and try again.')];
   }
-  const { host, port, database } = config;
+  const { host, port, database, redisUrl } = config;
   const server = await checkServer(url ?? process.env.SLUICE_URL ?? urlOf(host, port));
   return [
     node,
@@ -44,6 +44,7 @@ async function runChecks(command: Command, url: string | undefined): Promise<rea
     server,
     await checkPort(host, port, server),
     ...(await checkDatabase(database)),
+    ...(redisUrl === null ? [] : await checkRedisAt(redisUrl)),
   ];
 }
 
@@ -55,6 +56,11 @@ async function checkDatabase(database: ServeConfig['database']): Promise<readonl
   }
   const { checkPostgres } = await import('../doctor/check-postgres.js');
   return checkPostgres(database.url);
+}
+
+async function checkRedisAt(url: string): Promise<readonly Check[]> {
+  const { checkRedis } = await import('../doctor/check-redis.js');
+  return checkRedis(url);
 }
 
 function urlOf(host: string, port: number): string {

@@ -1,5 +1,6 @@
 import type { Command } from 'commander';
-import { hidePassword, type ServeConfig } from '../../runtime/config.js';
+import type { ServeConfig } from '../../runtime/config.js';
+import { hidePassword } from '../../runtime/hide-password.js';
 import { printLine } from '../output.js';
 import { loadServeConfig, withDatabaseOptions } from '../serve-config.js';
 

@@ -3,7 +3,7 @@ import type { Engine } from '../../engine/open-engine.js';
 import { describeServeConfig, serveSettings } from '../../runtime/config.js';
 import { CliError } from '../failure.js';
 import { paint, printFields, printLine } from '../output.js';
-import { loadServeConfig, withDatabaseOptions } from '../serve-config.js';
+import { loadServeConfig, withDatabaseOptions, withRedisOption } from '../serve-config.js';
 import { untilShutdown } from '../shutdown.js';
 
 const lookEveryMs = 500;
@@ -16,7 +16,7 @@ export function serveCommand(program: Command): void {
     .option('--port <port>', `where to listen; ${serveSettings.port.meaning} (7700)`)
     .option('--no-wait', 'refuse to start when another process serves this database')
     .option('--log-level <level>', serveSettings.logLevel.meaning);
-  withDatabaseOptions(command).action(async () => runServe(command));
+  withRedisOption(withDatabaseOptions(command)).action(async () => runServe(command));
 }
 
 async function runServe(command: Command): Promise<void> {
@@ -26,11 +26,13 @@ async function runServe(command: Command): Promise<void> {
     import('../../runtime/log.js'),
   ]);
   const standbys: string[] = [];
-  const { host, port, database, waitForTurn, heartbeatIntervalMs, leaseMs, logLevel } = config;
+  const { host, port, database, redisUrl, waitForTurn, logLevel } = config;
+  const { heartbeatIntervalMs, leaseMs } = config;
   const server = await serve({
     host,
     port,
     database,
+    ...(redisUrl === null ? {} : { redisUrl }),
     waitForTurn,
     settings: { heartbeatIntervalMs, leaseMs },
     log: createLog(logLevel),
@@ -58,7 +60,13 @@ function announceTurn(engine: Engine, ready: string): NodeJS.Timeout {
 }
 
 function explain(error: unknown, port: number): unknown {
-  const { code } = error as NodeJS.ErrnoException;
+  const { code, name, message } = error as NodeJS.ErrnoException;
+  if (name === 'NotOurTurnError' && message.includes('REDIS_URL')) {
+    return new CliError(message, {
+      next: 'Give every server of this database the same REDIS_URL, or give it to none.',
+      cause: error,
+    });
+  }
   if (code === 'EADDRINUSE') {
     return new CliError(`Port ${port} is taken by another process.`, {
       next: 'Is a server running already? "sluice doctor" looks. Or choose another with --port.',

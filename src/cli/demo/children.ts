@@ -68,7 +68,7 @@ function mainFile(): string {
 
 function withoutSettings(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   const others = Object.entries(env).filter(
-    ([name]) => name !== 'DATABASE_URL' && !name.startsWith('SLUICE_'),
+    ([name]) => !['DATABASE_URL', 'REDIS_URL'].includes(name) && !name.startsWith('SLUICE_'),
   );
   return Object.fromEntries(others);
 }

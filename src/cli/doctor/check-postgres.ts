@@ -1,4 +1,4 @@
-import { hidePassword } from '../../runtime/config.js';
+import { hidePassword } from '../../runtime/hide-password.js';
 import { silentLog } from '../../runtime/log.js';
 import type { Database } from '../../store/database.js';
 import { failed, ok, warning, type Check } from './check.js';

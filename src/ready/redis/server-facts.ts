@@ -29,6 +29,11 @@ async function factsOf(server: Redis): Promise<ServerFacts> {
   };
 }
 
+export async function readClockMs(client: RedisClient): Promise<number> {
+  const [seconds = NaN, microseconds = NaN] = (await client.time()).map(Number);
+  return seconds * 1000 + microseconds / 1000;
+}
+
 export function isTooOld(version: string): boolean {
   const [major = 0, minor = 0] = version.split('.').map(Number);
   return major < leastVersion[0] || (major === leastVersion[0] && minor < leastVersion[1]);

@@ -1,0 +1,36 @@
+import { afterEach, expect, inject, it } from 'vitest';
+import { startRedis } from '../../../test/support/services/redis-server.js';
+import { checkRedis } from './check-redis.js';
+
+const closing: (() => Promise<void>)[] = [];
+afterEach(async () => {
+  for (const close of closing.splice(0)) await close();
+});
+
+it('a Redis that will do: version, eviction and clock are told', async () => {
+  const checks = await checkRedis(inject('redisUrl'));
+  expect(checks.map(({ what, health }) => [what, health])).toEqual([
+    ['Redis', 'ok'],
+    ['Redis version', 'ok'],
+    ['Redis eviction', 'ok'],
+    ['Redis clock skew', 'ok'],
+  ]);
+});
+
+it('one that may evict keys is a warning, with what to do', async () => {
+  const server = await startRedis({ args: ['--maxmemory-policy', 'volatile-ttl'] });
+  closing.push(() => server.stop());
+  expect(await checkRedis(server.url)).toContainEqual({
+    what: 'Redis eviction',
+    health: 'warning',
+    found: 'volatile-ttl',
+    advice: expect.stringContaining('noeviction') as string,
+  });
+});
+
+it('R-AD6: one that is not there is a failure, and its password is not shown', async () => {
+  const [check] = await checkRedis('redis://me:secret@127.0.0.1:1');
+  expect(check).toMatchObject({ what: 'Redis', health: 'failed' });
+  expect(check?.found).toContain('ECONNREFUSED');
+  expect(check?.found).not.toContain('secret');
+});
