@@ -1,0 +1,41 @@
+import { startPostgres } from '../../test/support/services/postgres-server.js';
+import type { RunningServer } from '../../test/support/services/throw-away-server.js';
+import { Cluster, type ClusterOptions } from './cluster.js';
+import { Progress } from './progress.js';
+
+export interface LabOptions {
+  /** Seconds instead of minutes: whether it works, not what it measures. */
+  readonly quick: boolean;
+  readonly long: boolean;
+}
+
+/** What all scenarios share: one Postgres, durable as in production, and how long they may take. */
+export class Lab implements AsyncDisposable {
+  readonly quick: boolean;
+  readonly long: boolean;
+  readonly progress = new Progress();
+  readonly #postgres: RunningServer;
+
+  private constructor(postgres: RunningServer, { quick, long }: LabOptions) {
+    this.#postgres = postgres;
+    this.quick = quick;
+    this.long = long;
+  }
+
+  static async open(options: LabOptions): Promise<Lab> {
+    return new Lab(await startPostgres({ durable: true }), options);
+  }
+
+  /** The one or the other. */
+  size<Value>(whole: Value, quick: Value): Value {
+    return this.quick ? quick : whole;
+  }
+
+  start(options: ClusterOptions): Promise<Cluster> {
+    return Cluster.start(this.#postgres.url, options);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#postgres.stop();
+  }
+}

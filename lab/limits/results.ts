@@ -1,0 +1,102 @@
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { cpus, totalmem } from 'node:os';
+import { dirname, join } from 'node:path';
+import Table from 'cli-table3';
+import prettier from 'prettier';
+import type { Row } from './scenario.js';
+
+export interface ScenarioResult {
+  readonly name: string;
+  readonly about: string;
+  readonly measuredAt: string;
+  readonly machine: string;
+  readonly rows: readonly Row[];
+}
+
+const root = join(import.meta.dirname, '../..');
+const document = join(root, 'docs/limits-measured.md');
+
+/** What was measured last of every scenario. Quick runs have a file of their own. */
+export class Results {
+  readonly #path: string;
+  readonly #names: readonly string[];
+
+  constructor(names: readonly string[], quick: boolean) {
+    this.#path = join(root, 'lab/results', quick ? 'limits-quick.json' : 'limits.json');
+    this.#names = names;
+  }
+
+  get path(): string {
+    return this.#path;
+  }
+
+  keep(result: ScenarioResult): void {
+    const others = this.#read().filter(({ name }) => name !== result.name);
+    const place = ({ name }: ScenarioResult) => this.#names.indexOf(name);
+    const all = [...others, result].sort((a, b) => place(a) - place(b));
+    mkdirSync(dirname(this.#path), { recursive: true });
+    writeFileSync(this.#path, `${JSON.stringify({ scenarios: all }, null, 2)}\n`);
+  }
+
+  async writeDocument(): Promise<void> {
+    const text = [heading, ...this.#read().map(section)].join('\n\n');
+    writeFileSync(document, await prettier.format(text, { parser: 'markdown', printWidth: 100 }));
+  }
+
+  #read(): readonly ScenarioResult[] {
+    if (!existsSync(this.#path)) return [];
+    const { scenarios } = JSON.parse(readFileSync(this.#path, 'utf8')) as {
+      scenarios: ScenarioResult[];
+    };
+    return scenarios;
+  }
+}
+
+export function describeMachine(): string {
+  const cores = cpus();
+  const memory = Math.round(totalmem() / 2 ** 30);
+  return `${cores.length} cores (${cores[0]?.model.trim() ?? 'unknown'}), ${memory} GB, Node ${process.versions.node}`;
+}
+
+export function printRows(rows: readonly Row[]): void {
+  const table = new Table({
+    head: ['what', 'wanted', 'measured', ''],
+    style: { head: [], border: [] },
+    colWidths: [50, 22, 46, 8],
+    wordWrap: true,
+  });
+  for (const { what, wanted, measured, verdict } of rows) {
+    table.push([what, wanted, measured, verdict === 'noted' ? '' : verdict]);
+  }
+  console.log(table.toString());
+}
+
+const heading = `# Limits, measured
+
+<!-- Written by npm run limits -- --write -->
+
+What the limits hold to in real processes: servers, workers, Postgres (durable), Redis and a stand-in
+for the service that tasks call, all on one machine. How each is measured: \`npm run limits -- --help\`
+and the README of the lab. Counts at the claim go by the clock of Postgres, counts at the service by its
+own log. Both come a little later than the grant, by different amounts; a window is shorter than the
+limit's by the jitter that was measured.`;
+
+function section({ name, about, measuredAt, machine, rows }: ScenarioResult): string {
+  const line = (cells: readonly string[]) => `| ${cells.map(escape).join(' | ')} |`;
+  return [
+    `## ${name}`,
+    about,
+    [
+      line(['what', 'wanted', 'measured', '']),
+      line(['---', '---', '---', '---']),
+      ...rows.map(({ what, wanted, measured, verdict }) =>
+        line([what, wanted, measured, verdict === 'noted' ? '' : verdict]),
+      ),
+    ].join('\n'),
+    `Measured ${measuredAt} on ${machine}.`,
+  ].join('\n\n');
+}
+
+function escape(text: string): string {
+  return text.replace(/[|<>*_]/g, (character) => `\\${character}`);
+}

@@ -1,0 +1,91 @@
+import type { Cluster } from '../cluster.js';
+import type { Lab } from '../lab.js';
+import { median } from '../measure.js';
+import { count, judged, type Row, type Scenario } from '../scenario.js';
+
+const rounds = 5;
+
+export const drain: Scenario = {
+  name: 'drain',
+  about: 'how fast a backlog goes: three servers against one, Redis against memory, by turns',
+  run: async (lab) => [await compareServers(lab), await compareReadyQueues(lab)],
+};
+
+interface Load {
+  readonly taskType: string;
+  readonly parameters?: { readonly ms: number };
+  readonly length: number;
+}
+
+async function compareServers(lab: Lab): Promise<Row> {
+  await using one = await lab.start({ servers: 1, ready: 'redis' });
+  await using three = await lab.start({ servers: 3, ready: 'redis' });
+  const load = { taskType: 'sleep', parameters: { ms: 20 }, length: lab.size(30_000, 2_000) };
+  const workers = { workers: 20, concurrency: 10 };
+  const { ofOne, ofThree } = await byTurns(lab, { ofOne: one, ofThree: three }, workers, load);
+  const ratio = ofThree / ofOne;
+  return judged(
+    {
+      what: '20 ms tasks, 20 workers with 10 slots: tasks per second with one server, three, ratio',
+      measured: `${count(ofOne)}, ${count(ofThree)}, ${ratio.toFixed(2)}`,
+      numbers: { one: ofOne, three: ofThree, ratio },
+    },
+    '> 1',
+    ratio > 1,
+  );
+}
+
+async function compareReadyQueues(lab: Lab): Promise<Row> {
+  await using memory = await lab.start({ servers: 1, ready: 'memory' });
+  await using redis = await lab.start({ servers: 1, ready: 'redis' });
+  const load = { taskType: 'noop', length: lab.size(30_000, 2_000) };
+  const workers = { workers: 4, concurrency: 200 };
+  const sides = { inMemory: memory, inRedis: redis };
+  const { inMemory, inRedis } = await byTurns(lab, sides, workers, load);
+  const ratio = inRedis / inMemory;
+  return judged(
+    {
+      what: 'empty tasks, one server: tasks per second with memory, Redis, ratio',
+      measured: `${count(inMemory)}, ${count(inRedis)}, ${ratio.toFixed(2)}`,
+      numbers: { memory: inMemory, redis: inRedis, ratio },
+    },
+    '≥ 0.7',
+    ratio >= 0.7,
+  );
+}
+
+/** The median rate of each. The first round is to warm up. */
+async function byTurns<Name extends string>(
+  lab: Lab,
+  clusters: Readonly<Record<Name, Cluster>>,
+  workers: { workers: number; concurrency: number },
+  load: Load,
+): Promise<Readonly<Record<Name, number>>> {
+  const named = Object.entries(clusters) as [Name, Cluster][];
+  await Promise.all(named.map(([, cluster]) => cluster.startWorkers(workers)));
+  const rates = named.map(([name, cluster]) => ({ name, cluster, measured: [] as number[] }));
+  for (let round = 0; round <= lab.size(rounds, 1); round += 1) {
+    for (const { name, cluster, measured } of rates) {
+      const rate = await drainOnce(lab, cluster, `drain-${round}`, load);
+      lab.progress.say(`  ${name}: ${count(rate)}/s`);
+      if (round > 0) measured.push(rate);
+    }
+  }
+  const medians = rates.map(({ name, measured }) => [name, median(measured)]);
+  return Object.fromEntries(medians) as Record<Name, number>;
+}
+
+/** From the first claim to the last end, by the clock of Postgres. */
+async function drainOnce(lab: Lab, cluster: Cluster, queue: string, load: Load): Promise<number> {
+  const { length, ...draft } = load;
+  await cluster.put(queue, { paused: true });
+  await cluster.submit(Array.from({ length }, () => ({ ...draft, queue })));
+  await cluster.api().resumeQueue(queue);
+  await lab.progress.until(queue, length, async () => length - (await cluster.countLiving()));
+  const [row] = await cluster.database.query<{ rate: number }>(
+    `select count(*) / extract(epoch from max(ended_at) - min(started_at))::float8 as rate
+     from sluice.task_history where queue = $1`,
+    [queue],
+  );
+  return row?.rate ?? 0;
+}
