@@ -1,107 +1,30 @@
 import fc from 'fast-check';
 import { expect } from 'vitest';
-import { firstIdAt, type TaskId } from '../domain/ids.js';
-import { capabilitySet, laneKey } from '../domain/lane.js';
-import { priorities } from '../domain/priority.js';
+import type { TaskId } from '../domain/ids.js';
+import { laneKey } from '../domain/lane.js';
 import { defaultQueueSettings } from '../domain/queue-settings.js';
+import { ManualClock } from '../runtime/clock.js';
+import {
+  history,
+  type Operation,
+  type QueueChange,
+  type SharedLimit,
+} from './random-operations.contract.js';
 import { ReferenceReadyQueue } from './reference-ready-queue.contract.js';
-import type { ReadyQueueUnderTest } from './ready-queue.contract.js';
-import type { ReadyQueue, TakeAnswer, Wake } from './ready-queue.js';
+import type {
+  BucketLevel,
+  ConfiguredLimit,
+  ConfiguredQueue,
+  Out,
+  OutCursor,
+  ReadyQueue,
+  ReadyState,
+  TakeAnswer,
+  Wake,
+} from './ready-queue.js';
+import { restore, type ReadyQueueUnderTest } from './workbench.contract.js';
 
-const queueNames = ['a', 'b', 'c'];
-const taskTypes = ['x', 'y'];
-const capabilities = ['gpu', 'large'];
-const taskIds = Array.from({ length: 40 }, (_, index) => firstIdAt(index + 1));
-
-const someTaskIds = fc.array(fc.constantFrom(...taskIds), { maxLength: 6 });
-const lane = fc.record({
-  queue: fc.constantFrom(...queueNames),
-  taskType: fc.constantFrom(...taskTypes),
-  capabilities: fc.subarray(capabilities).map(capabilitySet),
-});
-const priority = fc.constantFrom(...priorities);
-const threshold = fc.option(fc.nat(60));
-
-const operation = fc.oneof(
-  {
-    weight: 40,
-    arbitrary: fc.record({
-      kind: fc.constant('offer' as const),
-      offers: fc.array(
-        fc.record({ taskId: fc.constantFrom(...taskIds), lane, priority, ageMs: fc.nat(80) }),
-        { maxLength: 8 },
-      ),
-    }),
-  },
-  {
-    weight: 50,
-    arbitrary: fc.record({
-      kind: fc.constant('take' as const),
-      request: fc.record({
-        taskTypes: fc.option(fc.subarray(taskTypes)),
-        capabilities: fc.subarray(capabilities),
-        queues: fc.option(fc.subarray([...queueNames, 'unknown']), { freq: 2 }),
-        count: fc.integer({ min: 1, max: 5 }),
-      }),
-    }),
-  },
-  {
-    weight: 30,
-    arbitrary: fc.record({
-      kind: fc.constantFrom('confirm', 'refund', 'finish', 'remove', 'missing'),
-      taskIds: someTaskIds,
-    }),
-  },
-  {
-    weight: 20,
-    arbitrary: fc.record({
-      kind: fc.constant('configure' as const),
-      name: fc.constantFrom(...queueNames),
-      versionsBack: fc.nat(4),
-      maxConcurrency: fc.option(fc.nat(3)),
-      maxReady: fc.constantFrom(0, 1, 2, 10_000),
-      paused: fc.boolean(),
-      pausedInMs: fc.option(fc.integer({ min: -20, max: 60 })),
-      ageing: fc.record({
-        lowToMediumMs: threshold,
-        lowToHighMs: threshold,
-        mediumToHighMs: threshold,
-      }),
-    }),
-  },
-  { weight: 30, arbitrary: fc.record({ kind: fc.constant('advance' as const), ms: fc.nat(40) }) },
-  {
-    weight: 20,
-    arbitrary: fc.record({
-      kind: fc.constant('position' as const),
-      taskId: fc.constantFrom(...taskIds),
-      limit: fc.integer({ min: 1, max: 12 }),
-    }),
-  },
-  {
-    weight: 10,
-    arbitrary: fc.record({
-      kind: fc.constant('live' as const),
-      queue: fc.constantFrom(...queueNames),
-    }),
-  },
-  { weight: 10, arbitrary: fc.record({ kind: fc.constant('room' as const), lane, priority }) },
-  {
-    weight: 1,
-    arbitrary: fc.record({
-      kind: fc.constant('restore' as const),
-      running: fc.array(
-        fc.record({
-          taskId: fc.constantFrom(...taskIds),
-          queue: fc.constantFrom(...queueNames),
-        }),
-        { maxLength: 4 },
-      ),
-    }),
-  },
-);
-
-type Operation = typeof operation extends fc.Arbitrary<infer Value> ? Value : never;
+type Step = Exclude<Operation, { kind: 'advance' }>;
 
 /**
  * Feeds the same random operations to a ready queue and to one that sorts everything each time,
@@ -112,30 +35,76 @@ export async function agreeOnRandomHistories(
   numRuns: number,
 ): Promise<void> {
   await fc.assert(
-    fc.asyncProperty(fc.array(operation, { maxLength: 80, size: 'max' }), async (operations) => {
+    fc.asyncProperty(history, async (operations) => {
       const subject = await make();
-      const startMs = await subject.nowMs();
-      const reference = { nowMs: startMs };
-      const model = new ReferenceReadyQueue(() => reference.nowMs);
-      const seen = recordWakes(subject.queue);
-      const expected = recordWakes(model);
-      for (const [index, step] of [restored, ...operations].entries()) {
-        if (step.kind === 'advance') {
-          await subject.advance(step.ms);
-          reference.nowMs += step.ms;
-          continue;
-        }
-        const answer = await perform(step, subject.queue, index, reference.nowMs);
-        expect(answer).toEqual(await perform(step, model, index, reference.nowMs));
-        expect(inOrder(seen.splice(0))).toEqual(inOrder(expected.splice(0)));
+      try {
+        await agree(subject, operations);
+      } finally {
+        await subject.queue.close();
       }
-      await subject.queue.close();
     }),
     { numRuns },
   );
 }
 
-const restored: Operation = { kind: 'restore', running: [] };
+async function agree(subject: ReadyQueueUnderTest, operations: Operation[]): Promise<void> {
+  const clock = new ManualClock(await subject.nowMs());
+  const model = new ReferenceReadyQueue(() => clock.nowMs());
+  const reference = {
+    queue: model,
+    nowMs: () => clock.nowMs(),
+    advance: (ms: number) => clock.advance(ms),
+    driftMs: 0,
+  };
+  const seen = recordWakes(subject.queue);
+  const expected = recordWakes(model);
+  for (const [index, step] of [restored, ...operations].entries()) {
+    if (step.kind === 'advance') {
+      for (const side of [subject, reference]) await side.advance(step.ms);
+      continue;
+    }
+    const answer = await perform(step, subject, index);
+    compare(answer, await perform(step, reference, index), model);
+    const [seenNow, expectedNow] = [inOrder(seen.splice(0)), inOrder(expected.splice(0))];
+    if (!mayRaiseShared(step, operations)) expect(seenNow).toEqual(expectedNow);
+  }
+}
+
+const restored: Operation = { kind: 'restore', running: [], limits: [], queues: [], levels: [] };
+
+/** Who is told that there is more in a shared limit is each implementation's own matter. */
+function mayRaiseShared({ kind }: Step, operations: readonly Operation[]): boolean {
+  if (kind === 'limit') return true;
+  if (kind !== 'refund' && kind !== 'finish') return false;
+  return operations.some(
+    (step) => step.kind === 'limit' || (step.kind === 'restore' && step.limits.length > 0),
+  );
+}
+
+/** An answer, and what of it is not compared word by word. */
+type Answer =
+  | { readonly kind: 'plain'; readonly answer: unknown }
+  | { readonly kind: 'take'; readonly answer: unknown; readonly waitMs: number | null }
+  | { readonly kind: 'levels'; readonly levels: readonly BucketLevel[] };
+
+function compare(answer: Answer, expected: Answer, model: ReferenceReadyQueue): void {
+  if (answer.kind === 'levels' && expected.kind === 'levels') {
+    // More may be told than has changed, but nothing that is not so.
+    expect(answer.levels).toEqual(expect.arrayContaining([...expected.levels]));
+    for (const { bucket, tokens } of answer.levels) expect(tokens).toBe(model.tokensOf(bucket));
+    return;
+  }
+  if (answer.kind === 'take' && expected.kind === 'take') {
+    expect(answer.answer).toEqual(expected.answer);
+    if (answer.waitMs === expected.waitMs) return;
+    const { shortestWaitMs } = model;
+    const latestMs = expected.waitMs ?? Number.POSITIVE_INFINITY;
+    expect(answer.waitMs).toBeGreaterThanOrEqual(shortestWaitMs ?? Number.POSITIVE_INFINITY);
+    expect(answer.waitMs).toBeLessThan(latestMs);
+    return;
+  }
+  expect(answer).toEqual(expected);
+}
 
 /** Which of several queues is told first makes no difference. */
 function inOrder(wakes: readonly Wake[]): string[] {
@@ -147,16 +116,25 @@ function recordWakes(queue: ReadyQueue): Wake[] {
   queue.onWake(({ lanes, count }) => {
     const sorted = [...lanes].sort((a, b) => (laneKey(a) < laneKey(b) ? -1 : 1));
     wakes.push({ lanes: sorted, count });
+    return count;
   });
   return wakes;
 }
 
-async function perform(
-  step: Exclude<Operation, { kind: 'advance' }>,
-  queue: ReadyQueue,
+async function perform(step: Step, side: ReadyQueueUnderTest, index: number): Promise<Answer> {
+  const { queue } = side;
+  if (step.kind === 'take') return takeAnswer(queue, await queue.take(step.request));
+  if (step.kind === 'levels') return { kind: 'levels', levels: await queue.levels() };
+  return { kind: 'plain', answer: await performPlain(step, side, index) };
+}
+
+async function performPlain(
+  step: Exclude<Step, { kind: 'take' | 'levels' }>,
+  side: ReadyQueueUnderTest,
   index: number,
-  nowMs: number,
 ): Promise<unknown> {
+  const { queue } = side;
+  const nowMs = await side.nowMs();
   switch (step.kind) {
     case 'offer':
       return queue.offer(
@@ -165,51 +143,71 @@ async function perform(
           ...offer,
           eligibleAtMs: nowMs - offer.ageMs,
           seq: index * 100 + place,
-          cost: {},
         })),
       );
-    case 'take':
-      return rememberGrants(queue, await queue.take(step.request));
     case 'finish':
-      return queue.finish(step.taskIds.map(finished));
+      return queue.finish(step.finished);
     case 'confirm':
     case 'refund':
       return queue[step.kind](step.taskIds.map((taskId) => lastGrant(queue, taskId)));
     case 'remove':
     case 'missing':
       return queue[step.kind](step.taskIds);
-    case 'configure': {
-      const { name, versionsBack, pausedInMs, maxConcurrency, maxReady, paused, ageing } = step;
-      const pausedUntil = pausedInMs === null ? null : new Date(nowMs + pausedInMs);
-      const version = index - versionsBack;
-      const changed = { maxConcurrency, maxReady, paused, pausedUntil, ageing };
-      return queue.configure([
-        { name, version, settings: { ...defaultQueueSettings, ...changed } },
-      ]);
-    }
+    case 'configure':
+      return queue.configure({ limits: [], queues: [configured(step.queue, index)] });
+    case 'limit':
+      return queue.configure({ limits: [configuredLimit(step.limit, index)], queues: [] });
     case 'position':
       return queue.position(step.taskId, step.limit);
     case 'live':
       return queue.live(step.queue);
     case 'room':
       return queue.room([step]);
+    case 'listOut':
+      return allOut(queue, step.limit);
     case 'restore':
-      return queue.restore({ queues: [], running: step.running });
+      return restore(side, restoredState(step, index));
   }
+}
+
+function configured(
+  { name, versionsBack, pausedForMs, ...changed }: QueueChange,
+  index: number,
+): ConfiguredQueue {
+  const settings = { ...defaultQueueSettings, ...changed };
+  return { name, version: index - versionsBack, settings, pausedForMs };
+}
+
+function configuredLimit(
+  { name, versionsBack, limit }: SharedLimit,
+  index: number,
+): ConfiguredLimit {
+  return { name, version: index - versionsBack, limit };
+}
+
+function restoredState(
+  { running, levels, ...change }: Extract<Step, { kind: 'restore' }>,
+  index: number,
+): ReadyState {
+  const limits = change.limits.map((limit) => configuredLimit(limit, index));
+  const queues = change.queues.map((queue) => configured(queue, index));
+  return { generation: index + 1, limits, queues, levels, running };
 }
 
 /** By queue: a grant is its own matter, so answers are compared without it. */
 const grants = new WeakMap<ReadyQueue, Map<TaskId, string>>();
 
-function rememberGrants(queue: ReadyQueue, answer: TakeAnswer): unknown {
-  if (answer.kind !== 'taken') return answer;
+function takeAnswer(queue: ReadyQueue, answer: TakeAnswer): Answer {
+  if (answer.kind === 'rebuild') return { kind: 'plain', answer };
+  const { waitMs, ...rest } = answer;
+  if (rest.kind === 'wait') return { kind: 'take', answer: rest, waitMs };
   const known = grants.get(queue) ?? new Map<TaskId, string>();
   grants.set(queue, known);
-  const entries = answer.entries.map(({ grant, ...entry }) => {
+  const entries = rest.entries.map(({ grant, ...entry }) => {
     known.set(entry.taskId, grant);
     return entry;
   });
-  return { ...answer, entries };
+  return { kind: 'take', answer: { ...rest, entries }, waitMs };
 }
 
 /** Also of a taking that is long over: the task may wait, run or be taken again. */
@@ -217,6 +215,18 @@ function lastGrant(queue: ReadyQueue, taskId: TaskId) {
   return { taskId, grant: grants.get(queue)?.get(taskId) ?? 'none' };
 }
 
-function finished(taskId: TaskId) {
-  return { taskId, queue: 'a', reserved: {}, usage: null };
+/** In the order of their ids: among those of one millisecond it is left open. */
+async function allOut(queue: ReadyQueue, limit: number): Promise<unknown> {
+  const all: Out[] = [];
+  let after: OutCursor | null = null;
+  do {
+    const stretch = await queue.listOut(after, limit);
+    all.push(...stretch.entries);
+    after = stretch.next;
+  } while (after !== null);
+  const ages = all.map(({ forMs }) => forMs);
+  return {
+    oldestFirst: ages.every((forMs, index) => index === 0 || forMs <= (ages[index - 1] ?? 0)),
+    entries: all.map(({ grant, ...out }) => out).sort((a, b) => (a.taskId < b.taskId ? -1 : 1)),
+  };
 }

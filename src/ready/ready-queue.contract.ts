@@ -1,155 +1,58 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { firstIdAt, type TaskId } from '../domain/ids.js';
-import type { Lane } from '../domain/lane.js';
-import { noAgeing, type Priority } from '../domain/priority.js';
-import { defaultQueueSettings, type QueueSettings } from '../domain/queue-settings.js';
-import type {
-  ConfiguredQueue,
-  Grant,
-  Offer,
-  OfferOutcome,
-  ReadyQueue,
-  Taken,
-  TakeRequest,
-  Wake,
-} from './ready-queue.js';
+import type { TaskId } from '../domain/ids.js';
+import { noAgeing } from '../domain/priority.js';
+import { defaultQueueSettings } from '../domain/queue-settings.js';
+import { describeLimits } from './limits.contract.js';
+import type { Offer, ReadyQueue, TakeRequest } from './ready-queue.js';
+import { describeSharedLimits } from './shared-limits.contract.js';
+import {
+  anyWork,
+  restore,
+  Workbench,
+  type ReadyQueueUnderTest,
+  type SettingsSketch,
+  type Untold,
+} from './workbench.contract.js';
 
-export interface ReadyQueueUnderTest {
-  readonly queue: ReadyQueue;
-  /** What the queue takes for now. */
-  nowMs(): number | Promise<number>;
-  /** Makes that much pass on the queue's own clock. */
-  advance(ms: number): void | Promise<void>;
-  /** How far that clock may run on by itself during a test; 0 when it stands still. */
-  readonly driftMs: number;
-}
-
-type Untold = Omit<Taken, 'grant'>;
-
-interface TaskSketch extends Partial<Lane> {
-  readonly priority?: Priority;
-  readonly ageMs?: number;
-  readonly seq?: number;
-}
+export { offerMaker, type ReadyQueueUnderTest } from './workbench.contract.js';
 
 const minuteMs = 60_000;
-const anyWork: TakeRequest = { taskTypes: null, capabilities: [], queues: null, count: 1 };
-
-/** Ids and sequence numbers that grow, as Postgres gives them. */
-export function offerMaker(nowMs: () => number = () => 0): (sketch?: TaskSketch) => Offer {
-  let made = 0;
-  return ({ priority = 'medium', ageMs = 0, seq, ...lane } = {}) => {
-    made += 1;
-    return {
-      taskId: firstIdAt(made),
-      lane: { queue: 'q', taskType: 't', capabilities: [], ...lane },
-      priority,
-      ageMs,
-      eligibleAtMs: nowMs() - ageMs,
-      seq: seq ?? made,
-      cost: {},
-    };
-  };
-}
 
 export function describeReadyQueueContract(
   name: string,
   make: () => Promise<ReadyQueueUnderTest>,
 ): void {
   describe(`${name} as a ready queue`, () => {
-    let subject: ReadyQueueUnderTest;
+    let bench: Workbench;
     let queue: ReadyQueue;
-    let task: ReturnType<typeof offerMaker>;
-    let versions: number;
-    let grants: Map<TaskId, string>;
 
     beforeEach(async () => {
-      const made = await make();
-      let elapsedMs = 0;
-      const advance = async (ms: number) => {
-        elapsedMs += ms;
-        await made.advance(ms);
-      };
-      subject = { ...made, advance };
-      queue = subject.queue;
-      task = offerMaker(() => elapsedMs);
-      versions = 0;
-      grants = new Map();
-      await queue.restore({ queues: [], running: [] });
+      bench = await Workbench.open(make);
+      queue = bench.queue;
     });
 
     afterEach(() => queue.close());
 
-    async function offer(...offers: Offer[]): Promise<readonly OfferOutcome[]> {
-      const answer = await queue.offer(offers);
-      if (answer.kind !== 'offered') throw new Error(`the offer was answered ${answer.kind}`);
-      return answer.outcomes;
-    }
+    const task = (...sketch: Parameters<Workbench['task']>) => bench.task(...sketch);
+    const offer = (...offers: Offer[]) => bench.offer(...offers);
+    const take = (request?: Partial<TakeRequest>) => bench.take(request);
+    const takeIds = (request?: Partial<TakeRequest>) => bench.takeIds(request);
+    const run = (request?: Partial<TakeRequest>) => bench.run(request);
+    const confirm = (...taskIds: TaskId[]) => bench.confirm(...taskIds);
+    const refund = (...taskIds: TaskId[]) => bench.refund(...taskIds);
+    const finish = (...taskIds: TaskId[]) => bench.finish(...taskIds);
+    const configure = (change: SettingsSketch, queueName?: string) =>
+      bench.configure(change, queueName);
 
-    /** Remembers the grants, and leaves them out: they are the queue's own matter. */
-    async function take(request: Partial<TakeRequest> = {}): Promise<readonly Untold[]> {
-      const answer = await queue.take({ ...anyWork, ...request });
-      if (answer.kind !== 'taken') return [];
-      return answer.entries.map(({ grant, ...entry }) => {
-        grants.set(entry.taskId, grant);
-        return entry;
-      });
-    }
-
-    function granted(taskIds: readonly TaskId[]): Grant[] {
-      return taskIds.map((taskId) => ({ taskId, grant: grants.get(taskId) ?? 'none' }));
-    }
-
-    const confirm = (...taskIds: TaskId[]) => queue.confirm(granted(taskIds));
-    const refund = (...taskIds: TaskId[]) => queue.refund(granted(taskIds));
-
-    async function takeIds(request: Partial<TakeRequest> = {}): Promise<TaskId[]> {
-      return (await take(request)).map(({ taskId }) => taskId);
-    }
-
-    async function run(request: Partial<TakeRequest> = {}): Promise<TaskId[]> {
-      const taskIds = await takeIds(request);
-      await confirm(...taskIds);
-      return taskIds;
-    }
-
-    async function finish(...taskIds: TaskId[]): Promise<void> {
-      await queue.finish(
-        taskIds.map((taskId) => ({ taskId, queue: 'q', reserved: {}, usage: null })),
-      );
-    }
-
-    function settings(change: Partial<QueueSettings>, queueName = 'q'): ConfiguredQueue {
-      versions += 1;
-      return {
-        name: queueName,
-        version: versions,
-        settings: { ...defaultQueueSettings, ...change },
-      };
-    }
-
-    async function configure(change: Partial<QueueSettings>, queueName = 'q'): Promise<void> {
-      await queue.configure([settings(change, queueName)]);
-    }
-
-    async function inMs(ms: number): Promise<Date> {
-      return new Date((await subject.nowMs()) + ms);
-    }
-
-    async function listen(during: () => Promise<unknown>): Promise<Wake[]> {
-      const wakes: Wake[] = [];
-      const stop = queue.onWake((wake) => wakes.push(wake));
-      await during();
-      stop();
-      return wakes;
-    }
+    describeLimits(make);
+    describeSharedLimits(make);
 
     describe('restore', () => {
       it('R-RE7: answers rebuild until it was restored', async () => {
         const fresh = await make();
         expect(await fresh.queue.take(anyWork)).toEqual({ kind: 'rebuild' });
         expect(await fresh.queue.offer([task()])).toEqual({ kind: 'rebuild' });
-        await fresh.queue.restore({ queues: [], running: [] });
+        await restore(fresh);
         expect(await fresh.queue.take(anyWork)).toEqual({ kind: 'wait', waitMs: null });
         await fresh.queue.close();
       });
@@ -158,15 +61,15 @@ export function describeReadyQueueContract(
         const [waiting, taken] = [task(), task()];
         await offer(waiting, taken);
         await take();
-        await queue.restore({ queues: [], running: [] });
+        await bench.restore();
         expect(await take()).toEqual([]);
         expect(await queue.missing([waiting.taskId, taken.taskId])).toHaveLength(2);
       });
 
       it('R-RE7: brings back the settings and what runs', async () => {
         const [running, waiting] = [task(), task()];
-        await queue.restore({
-          queues: [settings({ maxConcurrency: 1 })],
+        await bench.restore({
+          queues: [bench.settings({ maxConcurrency: 1 })],
           running: [{ taskId: running.taskId, queue: 'q' }],
         });
         expect(await offer(running, waiting)).toEqual(['held', 'accepted']);
@@ -178,7 +81,7 @@ export function describeReadyQueueContract(
       it('counts a task that runs once, however often it is named', async () => {
         const { taskId } = task();
         const running = { taskId, queue: 'q' };
-        await queue.restore({ queues: [], running: [running, running] });
+        await bench.restore({ running: [running, running] });
         expect((await queue.live('q')).running).toBe(1);
       });
     });
@@ -388,11 +291,11 @@ export function describeReadyQueueContract(
         it(`R-CH2: ${from} counts as ${to} from ${afterMs} ms on, and not before`, async () => {
           const aged = task({ priority: from });
           await offer(aged);
-          await subject.advance(afterMs - 1 - subject.driftMs);
+          await bench.advance(afterMs - 1 - bench.subject.driftMs);
           const early = task({ priority: to });
           await offer(early);
           expect(await takeIds()).toEqual([early.taskId]);
-          await subject.advance(1 + subject.driftMs);
+          await bench.advance(1 + bench.subject.driftMs);
           await offer(task({ priority: to }));
           expect(await take()).toEqual([{ ...placeOf(aged), effectivePriority: to }]);
         });
@@ -412,7 +315,7 @@ export function describeReadyQueueContract(
           const high = [task({ priority: 'high' }), task({ priority: 'high' })];
           await offer(...high);
           expect(await takeIds()).not.toContain(low.taskId);
-          await subject.advance(stepMs);
+          await bench.advance(stepMs);
         }
         // Half of the high ones still wait, but it is older than any of them.
         await offer(task({ priority: 'high' }));
@@ -422,7 +325,7 @@ export function describeReadyQueueContract(
       it('R-CH2: an aged head moves its queue before others', async () => {
         const aged = task({ queue: 'a', priority: 'low' });
         await offer(aged);
-        await subject.advance(10 * minuteMs);
+        await bench.advance(10 * minuteMs);
         await offer(
           task({ queue: 'b', priority: 'low' }),
           task({ queue: 'c', priority: 'medium' }),
@@ -510,7 +413,7 @@ export function describeReadyQueueContract(
         const young = task({ queue: 'b', priority: 'low' });
         const aged = task({ queue: 'a', priority: 'low', ageMs: 5 * minuteMs });
         await offer(young, aged);
-        await subject.advance(5 * minuteMs);
+        await bench.advance(5 * minuteMs);
         const [first, second] = await take({ queues: ['b', 'a'], count: 2 });
         expect(first).toEqual({ ...placeOf(aged), effectivePriority: 'medium' });
         expect(second?.effectivePriority).toBe('low');
@@ -602,7 +505,7 @@ export function describeReadyQueueContract(
         await offer(one);
         await configure({ paused: true });
         expect(await queue.take(anyWork)).toEqual({ kind: 'wait', waitMs: null });
-        await subject.advance(24 * 60 * minuteMs);
+        await bench.advance(24 * 60 * minuteMs);
         expect(await queue.take(anyWork)).toEqual({ kind: 'wait', waitMs: null });
         await configure({ paused: false });
         expect(await takeIds()).toEqual([one.taskId]);
@@ -611,27 +514,27 @@ export function describeReadyQueueContract(
       it('R-CH7: paused until an instant, it opens then; the wait is exact', async () => {
         const one = task();
         await offer(one, task({ capabilities: ['gpu'] }));
-        await configure({ paused: true, pausedUntil: await inMs(5000) });
-        await expectWait(5000);
-        await expectWait(5000, { queues: ['q'] });
-        await subject.advance(4999 - subject.driftMs);
-        await expectWait(1 + subject.driftMs);
-        await subject.advance(1 + subject.driftMs);
+        await configure({ paused: true, pausedForMs: 5000 });
+        await bench.expectWait(5000);
+        await bench.expectWait(5000, { queues: ['q'] });
+        await bench.advance(4999 - bench.subject.driftMs);
+        await bench.expectWait(1 + bench.subject.driftMs);
+        await bench.advance(1 + bench.subject.driftMs);
         expect(await takeIds()).toEqual([one.taskId]);
       });
 
       it('R-CH7: the first of several openings is the wait, of what the worker can do', async () => {
-        await configure({ paused: true, pausedUntil: await inMs(1000) }, 'gpu');
-        await configure({ paused: true, pausedUntil: await inMs(3000) }, 'a');
-        await configure({ paused: true, pausedUntil: await inMs(2000) }, 'b');
+        await configure({ paused: true, pausedForMs: 1000 }, 'gpu');
+        await configure({ paused: true, pausedForMs: 3000 }, 'a');
+        await configure({ paused: true, pausedForMs: 2000 }, 'b');
         await configure({ paused: true }, 'c');
         await offer(
           task({ queue: 'gpu', capabilities: ['gpu'] }),
           ...['a', 'b', 'c'].map((name) => task({ queue: name })),
         );
-        await expectWait(2000);
-        await expectWait(1000, { capabilities: ['gpu'] });
-        await expectWait(3000, { queues: ['a', 'c'] });
+        await bench.expectWait(2000);
+        await bench.expectWait(1000, { capabilities: ['gpu'] });
+        await bench.expectWait(3000, { queues: ['a', 'c'] });
         expect(await queue.take({ ...anyWork, queues: ['c'] })).toEqual({
           kind: 'wait',
           waitMs: null,
@@ -641,21 +544,21 @@ export function describeReadyQueueContract(
       it('R-CH7: an emptied queue is no reason to wait', async () => {
         const one = task();
         await offer(one);
-        await configure({ paused: true, pausedUntil: await inMs(1000) });
-        await expectWait(1000);
+        await configure({ paused: true, pausedForMs: 1000 });
+        await bench.expectWait(1000);
         await queue.remove([one.taskId]);
         expect(await queue.take(anyWork)).toEqual({ kind: 'wait', waitMs: null });
       });
 
       it('R-CH7: a pause is lengthened, shortened or lifted while it lasts', async () => {
         await offer(task(), task());
-        await configure({ paused: true, pausedUntil: await inMs(1000) });
-        await expectWait(1000);
-        await configure({ paused: true, pausedUntil: await inMs(9000) });
-        await expectWait(9000);
-        await configure({ paused: true, pausedUntil: await inMs(500) });
-        await expectWait(500);
-        await configure({ paused: false, pausedUntil: await inMs(500) });
+        await configure({ paused: true, pausedForMs: 1000 });
+        await bench.expectWait(1000);
+        await configure({ paused: true, pausedForMs: 9000 });
+        await bench.expectWait(9000);
+        await configure({ paused: true, pausedForMs: 500 });
+        await bench.expectWait(500);
+        await configure({ paused: false, pausedForMs: 500 });
         expect(await take()).toHaveLength(1);
       });
 
@@ -663,20 +566,11 @@ export function describeReadyQueueContract(
         await configure({ maxConcurrency: 1 });
         await offer(task(), task());
         const [running] = await run();
-        await configure({ maxConcurrency: 1, paused: true, pausedUntil: await inMs(1000) });
+        await configure({ maxConcurrency: 1, paused: true, pausedForMs: 1000 });
         expect(await queue.take(anyWork)).toEqual({ kind: 'wait', waitMs: null });
         if (running !== undefined) await finish(running);
-        await expectWait(1000);
+        await bench.expectWait(1000);
       });
-
-      async function expectWait(ms: number, request: Partial<TakeRequest> = {}): Promise<void> {
-        const answer = await queue.take({ ...anyWork, ...request });
-        if (answer.kind !== 'wait' || answer.waitMs === null) {
-          throw new Error(`a wait of ${ms} ms was due, not ${JSON.stringify(answer)}`);
-        }
-        expect(answer.waitMs).toBeLessThanOrEqual(ms);
-        expect(answer.waitMs).toBeGreaterThanOrEqual(ms - subject.driftMs);
-      }
     });
 
     describe('after the take', () => {
@@ -713,8 +607,8 @@ export function describeReadyQueueContract(
         const one = task();
         await offer(one);
         await take();
-        const old = granted([one.taskId]);
-        await queue.restore({ queues: [settings({ maxConcurrency: 1 })], running: [] });
+        const old = bench.granted([one.taskId]);
+        await bench.restore({ queues: [bench.settings({ maxConcurrency: 1 })] });
         await offer(one, task());
         await take();
         await queue.refund(old);
@@ -742,17 +636,20 @@ export function describeReadyQueueContract(
     describe('configure', () => {
       it('R-CH7: ignores a version that is not newer', async () => {
         await offer(task());
-        const older = settings({ paused: false });
-        const newer = settings({ paused: true });
-        await queue.configure([newer]);
-        await queue.configure([older, { ...older, version: newer.version }]);
+        const older = bench.settings({ paused: false });
+        const newer = bench.settings({ paused: true });
+        await queue.configure({ limits: [], queues: [newer] });
+        await queue.configure({
+          limits: [],
+          queues: [older, { ...older, version: newer.version }],
+        });
         expect(await take()).toEqual([]);
       });
 
       it('R-CH7: remembers the version of a queue with default settings', async () => {
-        const older = settings({ paused: true });
-        await queue.configure([settings({})]);
-        await queue.configure([older]);
+        const older = bench.settings({ paused: true });
+        await configure({});
+        await queue.configure({ limits: [], queues: [older] });
         await offer(task());
         expect(await take()).toHaveLength(1);
       });
@@ -761,11 +658,11 @@ export function describeReadyQueueContract(
     describe('wake-ups', () => {
       it('tells an offer lane by lane, with the number accepted', async () => {
         const [a1, a2, b] = [task({ taskType: 'a' }), task({ taskType: 'a' }), task()];
-        expect(await listen(() => offer(a1, b, a2, a1))).toEqual([
+        expect(await bench.listen(() => offer(a1, b, a2, a1))).toEqual([
           { lanes: [a1.lane], count: 2 },
           { lanes: [b.lane], count: 1 },
         ]);
-        expect(await listen(() => offer(a1))).toEqual([]);
+        expect(await bench.listen(() => offer(a1))).toEqual([]);
       });
 
       it('tells a freed slot that lets waiting work go, and no other', async () => {
@@ -773,29 +670,39 @@ export function describeReadyQueueContract(
         await offer(task(), task(), task(), task(), task());
         const [a, b, c] = await run({ count: 3 });
         if (a === undefined || b === undefined || c === undefined) throw new Error('three run');
-        expect(await listen(() => finish(a, b))).toEqual([{ lanes: [task().lane], count: 2 }]);
-        expect(await listen(() => finish(c))).toEqual([]);
+        expect(await bench.listen(() => finish(a, b))).toEqual([
+          { lanes: [task().lane], count: 2 },
+        ]);
+        expect(await bench.listen(() => finish(c))).toEqual([]);
         const [d] = await takeIds({ count: 9 });
         if (d === undefined) throw new Error('the rest is taken');
-        expect(await listen(() => refund(d))).toEqual([]);
+        expect(await bench.listen(() => refund(d))).toEqual([]);
       });
 
       it('tells a refund that frees the last slot', async () => {
         await configure({ maxConcurrency: 1 });
         await offer(task(), task());
         const taken = await takeIds();
-        expect(await listen(() => refund(...taken))).toEqual([{ lanes: [task().lane], count: 1 }]);
+        expect(await bench.listen(() => refund(...taken))).toEqual([
+          { lanes: [task().lane], count: 1 },
+        ]);
       });
 
       it('tells settings that let waiting work go, or change its wait', async () => {
         await offer(task(), task());
-        expect(await listen(() => configure({ paused: true }))).toEqual([]);
-        const later = { paused: true, pausedUntil: await inMs(1000) };
-        expect(await listen(() => configure(later))).toEqual([{ lanes: [task().lane], count: 1 }]);
-        expect(await listen(() => configure({}))).toEqual([{ lanes: [task().lane], count: 2 }]);
+        expect(await bench.listen(() => configure({ paused: true }))).toEqual([]);
+        const later = { paused: true, pausedForMs: 1000 };
+        expect(await bench.listen(() => configure(later))).toEqual([
+          { lanes: [task().lane], count: 1 },
+        ]);
+        expect(await bench.listen(() => configure({}))).toEqual([
+          { lanes: [task().lane], count: 2 },
+        ]);
         const narrow = { maxConcurrency: 1 };
-        expect(await listen(() => configure(narrow))).toEqual([{ lanes: [task().lane], count: 1 }]);
-        expect(await listen(() => configure(narrow, 'empty'))).toEqual([]);
+        expect(await bench.listen(() => configure(narrow))).toEqual([
+          { lanes: [task().lane], count: 1 },
+        ]);
+        expect(await bench.listen(() => configure(narrow, 'empty'))).toEqual([]);
       });
 
       it('a listener may take at once', async () => {
@@ -808,6 +715,48 @@ export function describeReadyQueueContract(
     });
 
     describe('seeing', () => {
+      it('R-RE7: a take tells the generation of its contents', async () => {
+        await bench.restore({ generation: 7 });
+        await offer(task());
+        expect(await queue.take(anyWork)).toMatchObject({ kind: 'taken', generation: 7 });
+      });
+
+      it('R-RE7: lists what is taken or runs, the oldest first, a stretch at a time', async () => {
+        const restored = task({ queue: 'r' });
+        await bench.restore({ running: [{ taskId: restored.taskId, queue: 'r' }] });
+        const [first, second, third, waiting] = [task(), task(), task(), task()];
+        await offer(first, second, third, waiting);
+        for (const one of [first, second, third]) {
+          await bench.advance(1000);
+          expect(await takeIds()).toEqual([one.taskId]);
+        }
+        await confirm(second.taskId);
+        const { entries, next } = await queue.listOut(null, 3);
+        const rest = await queue.listOut(next, 3);
+        expect(rest.next).toBeNull();
+        const listed = [...entries, ...rest.entries].map(({ forMs, ...out }) => {
+          return { ...out, forSeconds: Math.floor(forMs / 1000) };
+        });
+        const [a, b, c] = bench.granted([first.taskId, second.taskId, third.taskId]);
+        expect(listed).toEqual([
+          { taskId: restored.taskId, grant: '', queue: 'r', confirmed: true, forSeconds: 3 },
+          { ...a, queue: 'q', confirmed: false, forSeconds: 2 },
+          { ...b, queue: 'q', confirmed: true, forSeconds: 1 },
+          { ...c, queue: 'q', confirmed: false, forSeconds: 0 },
+        ]);
+        await finish(first.taskId, second.taskId, third.taskId, restored.taskId);
+        expect(await queue.listOut(null, 3)).toEqual({ entries: [], next: null });
+      });
+
+      it('R-RE7: is closed from the beginning of a restore to its end', async () => {
+        await offer(task());
+        await bench.subject.lose?.();
+        expect(await queue.beginRestore()).toBe('yours');
+        expect(await queue.take(anyWork)).toEqual({ kind: 'rebuild' });
+        await bench.restore();
+        expect(await queue.take(anyWork)).toEqual({ kind: 'wait', waitMs: null });
+      });
+
       it('R-OB5: position counts who is taken before it, in every lane of its queue', async () => {
         const last = task({ priority: 'low' });
         await offer(
@@ -825,7 +774,7 @@ export function describeReadyQueueContract(
         const low = task({ priority: 'low' });
         await offer(low, task(), task({ priority: 'high' }));
         expect(await queue.position(low.taskId, 1000)).toBe(2);
-        await subject.advance(30 * minuteMs);
+        await bench.advance(30 * minuteMs);
         await offer(task(), task({ priority: 'high' }));
         // Both others aged as much: `high` before, and the medium one inserted after it, behind.
         expect(await queue.position(low.taskId, 1000)).toBe(0);
@@ -856,7 +805,7 @@ export function describeReadyQueueContract(
           running: 0,
         });
         expect(live.oldestAgeMs).toBeGreaterThanOrEqual(40 * minuteMs);
-        expect(live.oldestAgeMs).toBeLessThanOrEqual(40 * minuteMs + subject.driftMs);
+        expect(live.oldestAgeMs).toBeLessThanOrEqual(40 * minuteMs + bench.subject.driftMs);
         await run({ queues: ['q'], count: 2 });
         expect(await queue.live('q')).toMatchObject({
           depth: { high: 1, medium: 1, low: 2 },
@@ -871,8 +820,7 @@ export function describeReadyQueueContract(
           effectiveDepth: none,
           running: 0,
           oldestAgeMs: null,
-          tokens: {},
-          nextTokenInMs: null,
+          buckets: [],
         });
       });
     });

@@ -1,8 +1,18 @@
 import type { TaskId } from '../domain/ids.js';
 import { laneKey, type Lane } from '../domain/lane.js';
 import { effectivePriority, rankOf, type Priority } from '../domain/priority.js';
-import { defaultQueueSettings, type QueueSettings } from '../domain/queue-settings.js';
+import {
+  defaultQueueSettings,
+  type Cost,
+  type QueueSettings,
+  type RateLimit,
+} from '../domain/queue-settings.js';
+import { ownBucket, sharedBucket } from '../domain/token-bucket.js';
+import { ReferenceBucket } from './reference-bucket.contract.js';
 import type {
+  BucketLevel,
+  Configuration,
+  ConfiguredLimit,
   ConfiguredQueue,
   Finished,
   Grant,
@@ -10,6 +20,7 @@ import type {
   Offer,
   OfferAnswer,
   OfferOutcome,
+  OutStretch,
   ReadyQueue,
   ReadyState,
   TakeAnswer,
@@ -27,57 +38,88 @@ interface Task {
   readonly eligibleAt: number;
   readonly orderedAt: number;
   readonly seq: number;
+  readonly cost: Cost;
   state: 'waiting' | 'taken' | 'running';
   grant: string;
+  outSince: number;
 }
 
 interface Queue {
   version: number;
   settings: QueueSettings;
+  pausedUntil: number;
   turn: number;
+  short: Task | null;
 }
+
+/** Where a walk over the candidates ended. */
+interface Walk {
+  readonly next: Task | undefined;
+  readonly opensAt: number;
+  readonly opensAtLeastAt: number;
+}
+
+const never = Number.POSITIVE_INFINITY;
 
 /**
  * What a ready queue must answer, as plainly as it can be said: everything in one list, sorted
  * anew for every task that is taken. Shares nothing with what it is compared to but the domain.
  */
 export class ReferenceReadyQueue implements ReadyQueue {
+  /**
+   * Of the last take: a wait may be shorter than it was answered, down to this, where a queue opens
+   * by its own conditions and stands behind one that waits for a limit that both share.
+   */
+  shortestWaitMs: number | null = null;
   readonly #nowMs: () => number;
+  #generation = 0;
   #tasks: Task[] = [];
   #queues = new Map<string, Queue>();
+  #limits = new Map<string, ConfiguredLimit>();
+  #buckets = new Map<string, ReferenceBucket>();
   #turns = 0;
+  #takes = 0;
   #isOpen = false;
-  #listener: (wake: Wake) => void = () => undefined;
+  #listener: (wake: Wake) => number = () => 0;
 
   constructor(nowMs: () => number) {
     this.#nowMs = nowMs;
   }
 
-  async restore({ queues, running }: ReadyState): Promise<void> {
+  async beginRestore(): Promise<'yours'> {
+    this.#isOpen = false;
+    return 'yours';
+  }
+
+  async restore({ generation, levels, running, ...configuration }: ReadyState): Promise<boolean> {
     this.#isOpen = true;
-    this.#queues = new Map();
-    for (const configured of queues) this.#configure(configured);
+    this.#generation = generation;
     this.#tasks = [];
+    this.#queues = new Map();
+    this.#limits = new Map();
+    this.#buckets = new Map();
+    this.#configureAll(configuration);
+    for (const { bucket, tokens } of levels) this.#buckets.get(bucket)?.restore(tokens);
     for (const { taskId, queue } of running) {
       if (this.#find(taskId) !== undefined) continue;
       const lane = { queue, taskType: 'unknown', capabilities: [] };
-      const order = { eligibleAt: 0, orderedAt: 0, seq: 0 };
-      const task = { taskId, queue, lane, priority: 'low', ...order } as const;
+      const order = { eligibleAt: 0, orderedAt: 0, seq: 0, outSince: this.#nowMs() };
+      const task = { taskId, queue, lane, priority: 'low', cost: {}, ...order } as const;
       this.#tasks.push({ ...task, state: 'running', grant: '' });
     }
+    return true;
   }
 
   async offer(offers: readonly Offer[]): Promise<OfferAnswer> {
     if (!this.#isOpen) return { kind: 'rebuild' };
     const wakes = new Map<string, { lane: Lane; count: number }>();
     const outcomes = offers.map((offer): OfferOutcome => {
-      const { taskId, lane, priority, ageMs, eligibleAtMs, seq } = offer;
-      if (this.#find(taskId) !== undefined) return 'held';
+      const { lane, ageMs, eligibleAtMs, ...rest } = offer;
+      if (this.#find(offer.taskId) !== undefined) return 'held';
       if (this.#roomOf(offer) <= 0) return 'full';
-      const eligibleAt = this.#nowMs() - ageMs;
-      const order = { orderedAt: eligibleAtMs, seq };
-      const task = { taskId, queue: lane.queue, lane, priority, eligibleAt, ...order } as const;
-      this.#tasks.push({ ...task, state: 'waiting', grant: '' });
+      const order = { eligibleAt: this.#nowMs() - ageMs, orderedAt: eligibleAtMs };
+      const place = { lane, queue: lane.queue, ...order };
+      this.#tasks.push({ ...rest, ...place, state: 'waiting', grant: '', outSince: 0 });
       const queue = this.#queue(lane.queue);
       if (queue.turn === 0) queue.turn = ++this.#turns;
       const wake = wakes.get(laneKey(lane)) ?? { lane, count: 0 };
@@ -90,21 +132,19 @@ export class ReferenceReadyQueue implements ReadyQueue {
 
   async take(request: TakeRequest): Promise<TakeAnswer> {
     if (!this.#isOpen) return { kind: 'rebuild' };
+    const grant = `${this.#generation}.${++this.#takes}`;
     const entries: Taken[] = [];
-    let next = this.#next(request);
-    while (next !== undefined && entries.length < request.count) {
-      const { taskId, lane, priority } = next;
-      this.#queue(next.queue).turn = ++this.#turns;
-      next.state = 'taken';
-      next.grant = String(this.#turns);
-      const effectivePriority = this.#effective(next);
-      entries.push({ taskId, grant: next.grant, lane, priority, effectivePriority });
-      next = this.#next(request);
+    let walk = this.#walk(request);
+    while (walk.next !== undefined && entries.length < request.count) {
+      entries.push(this.#grant(walk.next, grant));
+      walk = this.#walk(request);
     }
-    if (entries.length > 0) return { kind: 'taken', entries, next: next?.lane ?? null };
-    const waits = this.#matching(request).map((task) => this.#opensInMs(task.queue));
-    const waitMs = Math.min(Number.POSITIVE_INFINITY, ...waits);
-    return { kind: 'wait', waitMs: Number.isFinite(waitMs) ? waitMs : null };
+    const { next } = walk;
+    const waitMs = next === undefined ? this.#waitUntil(walk.opensAt) : 0;
+    this.shortestWaitMs = next === undefined ? this.#waitUntil(walk.opensAtLeastAt) : 0;
+    if (entries.length === 0) return { kind: 'wait', waitMs };
+    const generation = this.#generation;
+    return { kind: 'taken', generation, entries, next: next?.lane ?? null, waitMs };
   }
 
   async confirm(grants: readonly Grant[]): Promise<void> {
@@ -115,27 +155,42 @@ export class ReferenceReadyQueue implements ReadyQueue {
   }
 
   async refund(grants: readonly Grant[]): Promise<void> {
-    const good = grants.filter(({ taskId, grant }) => this.#find(taskId)?.grant === grant);
-    this.#free(
-      good.map(({ taskId }) => taskId),
-      ['taken'],
+    const refunded = this.#tasks.filter(
+      ({ taskId, state, grant }) =>
+        state === 'taken' && grants.some((one) => one.taskId === taskId && one.grant === grant),
     );
+    this.#release(refunded, () => {
+      for (const { queue, cost, grant } of refunded) {
+        for (const bucket of this.#bucketsOf(queue)) bucket.refund(cost, grant);
+      }
+    });
   }
 
   async finish(finished: readonly Finished[]): Promise<void> {
-    const taskIds = finished.map(({ taskId }) => taskId);
-    this.#free(taskIds, ['taken', 'running']);
+    const ended = this.#tasks.filter(
+      ({ taskId, state }) => state !== 'waiting' && finished.some((one) => one.taskId === taskId),
+    );
+    this.#release(ended, () => {
+      for (const { queue, reserved, usage } of finished) {
+        if (usage === null) continue;
+        for (const bucket of this.#bucketsOf(queue)) bucket.settle(reserved, usage);
+      }
+    });
   }
 
   async remove(taskIds: readonly TaskId[]): Promise<void> {
+    const stuck = [...this.#queues].filter(([, { short }]) => {
+      const isRemoved = short?.state === 'waiting' && taskIds.includes(short.taskId);
+      return isRemoved && this.#tasks.includes(short);
+    });
     this.#tasks = this.#tasks.filter(
       ({ taskId, state }) => state !== 'waiting' || !taskIds.includes(taskId),
     );
+    this.#wakeFor(stuck.map(([name]) => name));
   }
 
-  async configure(queues: readonly ConfiguredQueue[]): Promise<void> {
-    const changed = queues.filter((configured) => this.#configure(configured));
-    this.#wakeFor(changed.map(({ name }) => name));
+  async configure(change: Configuration): Promise<void> {
+    this.#wakeFor(this.#configureAll(change));
   }
 
   async room(windows: readonly Window[]): Promise<readonly number[]> {
@@ -146,17 +201,42 @@ export class ReferenceReadyQueue implements ReadyQueue {
     return taskIds.filter((taskId) => this.#find(taskId) === undefined);
   }
 
-  async live(queue: string): Promise<LiveQueue> {
-    const waiting = this.#waitingIn(queue);
+  /** All at once. */
+  async listOut(): Promise<OutStretch> {
+    const out = this.#tasks.filter(({ state }) => state !== 'waiting');
+    out.sort((a, b) => a.outSince - b.outSince);
+    const entries = out.map(({ taskId, grant, queue, state, outSince }) => {
+      const forMs = this.#nowMs() - outSince;
+      return { taskId, grant, queue, confirmed: state === 'running', forMs };
+    });
+    return { entries, next: null };
+  }
+
+  /** Those that did change; others may be told as well. */
+  async levels(): Promise<readonly BucketLevel[]> {
+    const changed = [...this.#buckets].filter(([, bucket]) => bucket.hasChanged);
+    for (const [, bucket] of changed) bucket.hasChanged = false;
+    return changed.map(([bucket, { tokens }]) => ({ bucket, tokens }));
+  }
+
+  /** Null: there is no such bucket. */
+  tokensOf(bucket: string): number | null {
+    return this.#buckets.get(bucket)?.tokens ?? null;
+  }
+
+  async live(name: string): Promise<LiveQueue> {
+    const waiting = this.#waitingIn(name);
     const ages = waiting.map(({ eligibleAt }) => this.#nowMs() - eligibleAt);
     return {
       depth: countBy(waiting.map(({ priority }) => priority)),
       effectiveDepth: countBy(waiting.map((task) => this.#effective(task))),
-      running: this.#tasks.filter((task) => task.queue === queue && task.state === 'running')
+      running: this.#tasks.filter(({ queue, state }) => queue === name && state === 'running')
         .length,
       oldestAgeMs: ages.length === 0 ? null : Math.max(...ages),
-      tokens: {},
-      nextTokenInMs: null,
+      buckets: this.#bucketNames(name).flatMap((bucket) => {
+        const held = this.#buckets.get(bucket);
+        return held === undefined ? [] : [{ bucket, tokens: held.tokens, limit: held.limit }];
+      }),
     };
   }
 
@@ -167,13 +247,109 @@ export class ReferenceReadyQueue implements ReadyQueue {
     return Math.min(line.indexOf(task), limit);
   }
 
-  onWake(listener: (wake: Wake) => void): () => void {
+  onWake(listener: (wake: Wake) => number): () => void {
     this.#listener = listener;
     return () => undefined;
   }
 
+  trouble(): null {
+    return null;
+  }
+
   async close(): Promise<void> {
     this.#isOpen = false;
+  }
+
+  /**
+   * Looks at the first entry of every lane that the worker can do, in the order in which they would
+   * be taken, until one is found that may be. Looking is not idle: it finds out what is short.
+   */
+  #walk(request: TakeRequest): Walk {
+    const waitingSets = new Set<string>();
+    let opensAt = never;
+    let opensAtLeastAt = never;
+    for (const task of this.#heads(request)) {
+      const shared = this.#sharedSet(task.queue);
+      if (waitingSets.has(shared)) {
+        const ownAt = this.#opensAt(task);
+        if (ownAt > this.#nowMs()) opensAtLeastAt = Math.min(opensAtLeastAt, ownAt);
+        continue;
+      }
+      this.#noteIfShort(task);
+      let taskAt = this.#opensAt(task);
+      if (taskAt <= this.#nowMs()) {
+        taskAt = this.#tokensAt(task, this.#sharedBuckets(task.queue));
+        if (taskAt <= this.#nowMs()) return { next: task, opensAt, opensAtLeastAt };
+        waitingSets.add(shared);
+      }
+      opensAt = Math.min(opensAt, taskAt);
+    }
+    return { next: undefined, opensAt, opensAtLeastAt: Math.min(opensAt, opensAtLeastAt) };
+  }
+
+  #heads({ taskTypes, capabilities, queues }: TakeRequest): Task[] {
+    const matching = this.#tasks.filter(
+      ({ state, lane }) =>
+        state === 'waiting' &&
+        (taskTypes === null || taskTypes.includes(lane.taskType)) &&
+        (queues === null || queues.includes(lane.queue)) &&
+        lane.capabilities.every((capability) => capabilities.includes(capability)),
+    );
+    const heads = new Map<string, Task>();
+    for (const task of matching.sort((a, b) => this.#compare(a, b))) {
+      if (!heads.has(laneKey(task.lane))) heads.set(laneKey(task.lane), task);
+    }
+    return [...heads.values()];
+  }
+
+  /** When its queue's own conditions let it go. */
+  #opensAt(task: Task): number {
+    const { queue: name } = task;
+    const queue = this.#queue(name);
+    if (this.#freeSlots(name) <= 0 || !this.#knowsShared(name)) return never;
+    const obstacle = this.#obstacleTo(task);
+    return Math.max(
+      this.#nowMs(),
+      queue.pausedUntil,
+      this.#tokensAt(task, this.#ownBuckets(name)),
+      obstacle === null ? 0 : this.#tokensAt(obstacle, this.#ownBuckets(name)),
+    );
+  }
+
+  #noteIfShort(task: Task): void {
+    if (this.#isShort(task) && this.#obstacleTo(task) === null) {
+      this.#queue(task.queue).short = task;
+    }
+  }
+
+  /** The short entry of its queue, if that is another one, still waits, is still short, and comes first. */
+  #obstacleTo(task: Task): Task | null {
+    const { short } = this.#queue(task.queue);
+    if (short === null || short === task || !this.#tasks.includes(short)) return null;
+    const stands = short.state === 'waiting' && this.#compare(short, task) < 0;
+    return stands && this.#isShort(short) ? short : null;
+  }
+
+  #isShort(task: Task): boolean {
+    return this.#tokensAt(task, this.#ownBuckets(task.queue)) > this.#nowMs();
+  }
+
+  #tokensAt({ cost }: Task, buckets: readonly ReferenceBucket[]): number {
+    const waits = buckets.map((bucket) => bucket.waitMsFor(cost));
+    return this.#nowMs() + Math.max(0, ...waits);
+  }
+
+  #waitUntil(opensAt: number): number | null {
+    return opensAt < never ? opensAt - this.#nowMs() : null;
+  }
+
+  #grant(task: Task, grant: string): Taken {
+    const { taskId, lane, priority, cost } = task;
+    const effectivePriority = this.#effective(task);
+    this.#queue(task.queue).turn = ++this.#turns;
+    for (const bucket of this.#bucketsOf(task.queue)) bucket.spend(cost, grant);
+    Object.assign(task, { state: 'taken', grant, outSince: this.#nowMs() });
+    return { taskId, grant, lane, priority, effectivePriority };
   }
 
   #find(taskId: TaskId): Task | undefined {
@@ -184,37 +360,92 @@ export class ReferenceReadyQueue implements ReadyQueue {
     const queue = this.#queues.get(name) ?? {
       version: Number.NEGATIVE_INFINITY,
       settings: defaultQueueSettings,
+      pausedUntil: Number.NEGATIVE_INFINITY,
       turn: 0,
+      short: null,
     };
     this.#queues.set(name, queue);
     return queue;
   }
 
-  #configure({ name, version, settings }: ConfiguredQueue): boolean {
+  /** Answers which queues have changed. */
+  #configureAll({ limits, queues }: Configuration): string[] {
+    for (const limit of limits) this.#configureLimit(limit);
+    return queues.filter((queue) => this.#configureQueue(queue)).map(({ name }) => name);
+  }
+
+  #configureLimit(limit: ConfiguredLimit): void {
+    const known = this.#limits.get(limit.name);
+    if (known !== undefined && limit.version <= known.version) return;
+    this.#limits.set(limit.name, limit);
+    this.#putBucket(sharedBucket(limit.name), limit.limit);
+  }
+
+  #configureQueue({ name, version, settings, pausedForMs }: ConfiguredQueue): boolean {
     const queue = this.#queue(name);
     if (version <= queue.version) return false;
-    Object.assign(queue, { version, settings });
+    const before = this.#ownBucketNames(name);
+    const pausedUntil = settings.paused
+      ? this.#nowMs() + (pausedForMs ?? never)
+      : Number.NEGATIVE_INFINITY;
+    Object.assign(queue, { version, settings, pausedUntil });
+    const after = this.#ownBucketNames(name);
+    for (const bucket of before) if (!after.includes(bucket)) this.#buckets.delete(bucket);
+    for (const limit of settings.limits) {
+      if (!('use' in limit)) this.#putBucket(ownBucket(name, limit.unit), limit);
+    }
     return true;
+  }
+
+  #putBucket(name: string, limit: RateLimit): void {
+    const held = this.#buckets.get(name);
+    if (held?.limit.unit === limit.unit) held.change(limit);
+    else this.#buckets.set(name, new ReferenceBucket(limit, this.#nowMs));
+  }
+
+  #bucketNames(name: string): string[] {
+    return this.#queue(name).settings.limits.map((limit) =>
+      'use' in limit ? sharedBucket(limit.use) : ownBucket(name, limit.unit),
+    );
+  }
+
+  #ownBucketNames(name: string): string[] {
+    return this.#queue(name).settings.limits.flatMap((limit) =>
+      'use' in limit ? [] : [ownBucket(name, limit.unit)],
+    );
+  }
+
+  #sharedNames(name: string): string[] {
+    const { limits } = this.#queue(name).settings;
+    return [...new Set(limits.flatMap((limit) => ('use' in limit ? [limit.use] : [])))].sort();
+  }
+
+  #sharedSet(name: string): string {
+    return this.#sharedNames(name).join(' and ');
+  }
+
+  #knowsShared(name: string): boolean {
+    return this.#sharedNames(name).every((limit) => this.#limits.has(limit));
+  }
+
+  #ownBuckets(name: string): ReferenceBucket[] {
+    return this.#held(this.#ownBucketNames(name));
+  }
+
+  #sharedBuckets(name: string): ReferenceBucket[] {
+    return this.#held(this.#sharedNames(name).map(sharedBucket));
+  }
+
+  #bucketsOf(name: string): ReferenceBucket[] {
+    return [...this.#ownBuckets(name), ...this.#sharedBuckets(name)];
+  }
+
+  #held(names: readonly string[]): ReferenceBucket[] {
+    return names.flatMap((name) => this.#buckets.get(name) ?? []);
   }
 
   #waitingIn(queue: string): Task[] {
     return this.#tasks.filter((task) => task.queue === queue && task.state === 'waiting');
-  }
-
-  #matching({ taskTypes, capabilities, queues }: TakeRequest): Task[] {
-    return this.#tasks.filter(
-      ({ state, lane }) =>
-        state === 'waiting' &&
-        (taskTypes === null || taskTypes.includes(lane.taskType)) &&
-        (queues === null || queues.includes(lane.queue)) &&
-        lane.capabilities.every((capability) => capabilities.includes(capability)),
-    );
-  }
-
-  #next(request: TakeRequest): Task | undefined {
-    return this.#matching(request)
-      .filter((task) => this.#opensInMs(task.queue) <= 0)
-      .sort((a, b) => this.#compare(a, b))[0];
   }
 
   #compare(a: Task, b: Task): number {
@@ -233,15 +464,7 @@ export class ReferenceReadyQueue implements ReadyQueue {
 
   #freeSlots(name: string): number {
     const inUse = this.#tasks.filter((task) => task.queue === name && task.state !== 'waiting');
-    return (this.#queue(name).settings.maxConcurrency ?? Number.POSITIVE_INFINITY) - inUse.length;
-  }
-
-  #opensInMs(name: string): number {
-    const { paused, pausedUntil } = this.#queue(name).settings;
-    if (this.#freeSlots(name) <= 0 || (paused && pausedUntil === null)) {
-      return Number.POSITIVE_INFINITY;
-    }
-    return paused && pausedUntil !== null ? Math.max(0, pausedUntil.getTime() - this.#nowMs()) : 0;
+    return (this.#queue(name).settings.maxConcurrency ?? never) - inUse.length;
   }
 
   #roomOf({ lane, priority }: Window): number {
@@ -251,23 +474,33 @@ export class ReferenceReadyQueue implements ReadyQueue {
     return this.#queue(lane.queue).settings.maxReady - held.length;
   }
 
-  #free(taskIds: readonly TaskId[], states: readonly Task['state'][]): void {
-    const full = [...this.#queues.keys()].filter((name) => this.#freeSlots(name) <= 0);
-    this.#tasks = this.#tasks.filter(
-      ({ taskId, state }) => !taskIds.includes(taskId) || !states.includes(state),
-    );
-    this.#wakeFor(full.filter((name) => this.#freeSlots(name) > 0));
+  #release(tasks: readonly Task[], settle: () => void): void {
+    const names = [...this.#queues.keys()];
+    const full = names.filter((name) => this.#freeSlots(name) <= 0);
+    for (const bucket of this.#buckets.values()) bucket.hasRisen = false;
+    settle();
+    this.#tasks = this.#tasks.filter((task) => !tasks.includes(task));
+    const freed = full.filter((name) => this.#freeSlots(name) > 0);
+    const risen = names.filter((name) => this.#ownBuckets(name).some(({ hasRisen }) => hasRisen));
+    this.#wakeFor([...new Set([...freed, ...risen])]);
   }
 
+  /** Not those that share a limit which has risen: which of them are told is left open. */
   #wakeFor(names: readonly string[]): void {
     for (const name of names) {
       const waiting = this.#waitingIn(name);
-      const opensInMs = this.#opensInMs(name);
-      const places = opensInMs <= 0 ? this.#freeSlots(name) : Number.isFinite(opensInMs) ? 1 : 0;
       const lanes = new Map(waiting.map(({ lane }) => [laneKey(lane), lane]));
-      const count = Math.min(waiting.length, places);
+      const count = Math.min(waiting.length, this.#wakesOnOpening(name));
       if (count > 0) this.#listener({ lanes: [...lanes.values()], count });
     }
+  }
+
+  #wakesOnOpening(name: string): number {
+    const { pausedUntil, settings } = this.#queue(name);
+    const freeSlots = this.#freeSlots(name);
+    if (freeSlots <= 0 || pausedUntil === never || !this.#knowsShared(name)) return 0;
+    // Who gets the first token says when the next one falls due.
+    return pausedUntil > this.#nowMs() || settings.limits.length > 0 ? 1 : freeSlots;
   }
 }
 
