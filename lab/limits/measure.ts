@@ -1,12 +1,11 @@
-/** The most events in any half-open window of this length. `times` are sorted. */
+import { mostInWindow as mostAmountInWindow } from '../../test/limits/sliding-window.js';
+
+/** The most events in any half-open window of this length. */
 export function mostInWindow(times: readonly number[], windowMs: number): number {
-  let most = 0;
-  let first = 0;
-  for (const [index, time] of times.entries()) {
-    while (time - (times[first] ?? time) >= windowMs) first += 1;
-    most = Math.max(most, index - first + 1);
-  }
-  return most;
+  return mostAmountInWindow(
+    times.map((atMs) => ({ atMs, amount: 1 })),
+    windowMs,
+  );
 }
 
 /**

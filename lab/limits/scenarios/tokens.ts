@@ -1,5 +1,6 @@
 import type { TaskDraft } from '../../../src/protocol/api.js';
 import { bucketShape, tokensAt } from '../../../src/domain/token-bucket.js';
+import { mostInWindow } from '../../../test/limits/sliding-window.js';
 import { requests, type Cluster } from '../cluster.js';
 import type { Lab } from '../lab.js';
 import { seededRandom } from '../measure.js';
@@ -151,9 +152,8 @@ function windowRow(
   capacity: number,
 ): Row {
   const { used, bound } = nearestWindow(calls, windowSeconds * 1000, rate, capacity);
-  const most = Math.max(
-    ...calls.map(({ claimedAt }) => usedFrom(calls, claimedAt, windowSeconds * 1000)),
-  );
+  const events = calls.map((call) => ({ atMs: call.claimedAt, amount: call.used }));
+  const most = mostInWindow(events, windowSeconds * 1000);
   return judged(
     {
       what: `${ready}: tokens really used in any ${windowSeconds} s; the window nearest to its bound`,
@@ -163,11 +163,6 @@ function windowRow(
     `≤ ${count(rate)} + what was not known yet`,
     used <= bound,
   );
-}
-
-function usedFrom(calls: readonly TokenCall[], from: number, windowMs: number): number {
-  const inside = calls.filter(({ claimedAt }) => claimedAt >= from && claimedAt < from + windowMs);
-  return sum(inside, ({ used }) => used);
 }
 
 /** Without the last call, which the next token after the time would have been spent on. */

@@ -1,0 +1,62 @@
+import { join } from 'node:path';
+
+import { HttpApi } from '../../src/client/http-api.js';
+import { startCli, type CliProcess } from '../support/cli.js';
+import { getFreePort } from '../support/services/free-port.js';
+
+const env = { SLUICE_HEARTBEAT_INTERVAL_MS: '500', SLUICE_LOG_LEVEL: 'error' };
+
+/** `sluice serve` at an address that outlives the process. */
+export class TestServer {
+  readonly url: string;
+  readonly #args: string[];
+  #process: CliProcess;
+
+  private constructor(port: number, args: string[]) {
+    this.url = `http://127.0.0.1:${port}`;
+    this.#args = ['serve', '--port', String(port), ...args];
+    this.#process = startCli(this.#args, { env });
+  }
+
+  static async start(databaseUrl: string, redisUrl: string | null): Promise<TestServer> {
+    const redis = redisUrl === null ? [] : ['--redis-url', redisUrl];
+    const server = new TestServer(await getFreePort(), ['--database-url', databaseUrl, ...redis]);
+    await server.#untilReady();
+    return server;
+  }
+
+  get api(): HttpApi {
+    return new HttpApi(this.url);
+  }
+
+  /** Another process takes its address, as a supervisor would see to it. */
+  async killAndRestart(): Promise<void> {
+    await this.#process.kill('SIGKILL');
+    this.#process = startCli(this.#args, { env });
+    await this.#untilReady();
+  }
+
+  async #untilReady(): Promise<void> {
+    await this.#process.waitForLine(/^Sluice is ready at http/);
+  }
+}
+
+export interface TestWorkerOptions {
+  readonly module: string;
+  readonly concurrency: number;
+  readonly env?: Readonly<Record<string, string>>;
+}
+
+export async function startTestWorker(
+  { url }: TestServer,
+  options: TestWorkerOptions,
+): Promise<CliProcess> {
+  const { module, concurrency } = options;
+  const args = ['worker', '--url', url, '--module', module, '--concurrency', String(concurrency)];
+  const worker = startCli(args, { env: { ...env, ...options.env } });
+  await worker.waitForLine(/^Worker \S+ is ready/);
+  return worker;
+}
+
+/** `call`, which calls a stand-in service, and others. */
+export const labTasks = join(import.meta.dirname, '../../lab/limits/tasks.mjs');
