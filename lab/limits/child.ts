@@ -1,7 +1,13 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
+import { appendFileSync, mkdirSync } from 'node:fs';
+import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 
+/** What all children say: where to look when something went wrong. */
+const logFolder = join(import.meta.dirname, '../results');
+const logPath = join(logFolder, 'processes.log');
+mkdirSync(logFolder, { recursive: true });
 const errorLinesKept = 20;
 
 export interface ChildOptions {
@@ -55,6 +61,7 @@ export class Child {
     const { stderr } = this.#process;
     if (stderr === null) return;
     createInterface({ input: stderr }).on('line', (line) => {
+      appendFileSync(logPath, `${this.#process.pid} ${line}\n`);
       this.#errors.push(line);
       if (this.#errors.length > errorLinesKept) this.#errors.shift();
     });

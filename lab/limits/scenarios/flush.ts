@@ -1,7 +1,6 @@
 import type { TaskDraft } from '../../../src/protocol/api.js';
 import { deliveryDelays, timesOf } from '../claims.js';
 import { requests, type Cluster } from '../cluster.js';
-import type { Lab } from '../lab.js';
 import { jitterOf, mostInWindow, overlapOf, seededRandom } from '../measure.js';
 import { Probe } from '../probe.js';
 import { count, judged, ms, noted, seconds, type Row, type Scenario } from '../scenario.js';
@@ -34,7 +33,7 @@ export const flush: Scenario = {
       return ended;
     });
     const { most, least } = await probe.stop();
-    return [...(await endRows(cluster, length)), ...(await limitRows(lab, cluster, most - least))];
+    return [...(await endRows(cluster, length)), ...(await limitRows(cluster, most - least))];
   },
 };
 
@@ -93,7 +92,7 @@ async function endRows(cluster: Cluster, length: number): Promise<Row[]> {
   ];
 }
 
-async function limitRows(lab: Lab, cluster: Cluster, claimJitterMs: number): Promise<Row[]> {
+async function limitRows(cluster: Cluster, claimJitterMs: number): Promise<Row[]> {
   const { calls } = cluster.standIn;
   const claims = await cluster.claims();
   const callJitterMs = claimJitterMs + jitterOf(deliveryDelays(claims, calls));
@@ -144,7 +143,7 @@ async function limitRows(lab: Lab, cluster: Cluster, claimJitterMs: number): Pro
     noted({
       what: 'longest time without a claim; all in all',
       measured: `${seconds(longestMs)}; ${seconds(tookMs)}`,
-      numbers: { longestMs, tookMs, quick: lab.quick ? 1 : 0 },
+      numbers: { longestMs, tookMs },
     }),
   ];
 }
