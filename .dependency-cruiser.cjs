@@ -56,6 +56,12 @@ module.exports = {
       to: { path: '^node_modules/pg/', dependencyTypesNot: ['type-only'] },
     },
     {
+      name: 'ioredis-stays-in-ready-redis',
+      severity: 'error',
+      from: { path: '^src/', pathNot: [test, '^src/ready/redis/'] },
+      to: { path: '^node_modules/ioredis/' },
+    },
+    {
       name: 'fastify-stays-in-the-server',
       severity: 'error',
       from: { path: '^src/', pathNot: [test, folder('server'), folder('cli')] },

@@ -9,7 +9,7 @@ module.exports = {
       severity: 'error',
       from: { path: '^src/(client|worker)/', pathNot: '\\.(test|contract)\\.ts$' },
       to: {
-        path: '^(src/(server|store)/|node_modules/(fastify|@fastify|pg|@electric-sql)/)',
+        path: '^(src/(server|store)/|node_modules/(fastify|@fastify|pg|@electric-sql|ioredis)/)',
         reachable: true,
       },
     },
@@ -18,9 +18,22 @@ module.exports = {
       severity: 'error',
       from: { path: '^src/index\\.ts$' },
       to: {
-        path: '^(src/(server|store)/|node_modules/(fastify|@fastify|pg|@electric-sql)/)',
+        path: '^(src/(server|store)/|node_modules/(fastify|@fastify|pg|@electric-sql|ioredis)/)',
         reachable: true,
       },
+    },
+    {
+      name: 'redis-is-loaded-when-used',
+      severity: 'error',
+      from: {
+        path: '^src/',
+        pathNot: [
+          '\\.(test|contract)\\.ts$',
+          '^src/ready/redis/',
+          '^src/cli/doctor/check-redis\\.ts$',
+        ],
+      },
+      to: { path: '^node_modules/ioredis/', reachable: true },
     },
   ],
   options: {

@@ -14,7 +14,7 @@ it.each([['task', '01900000-0000-7000-8000-000000000000'], ['queues'], ['--help'
     const loaded = stderr.split('\n').filter((line) => line.startsWith('loaded file:'));
     expect(loaded.some((line) => line.includes('/commander/'))).toBe(true);
     const heavy =
-      /node_modules\/(fastify|@fastify|pg|@electric-sql|cli-progress)\/|\/dist\/(store|engine|server)\//;
+      /node_modules\/(fastify|@fastify|pg|@electric-sql|ioredis|cli-progress)\/|\/dist\/(store|engine|server)\//;
     expect(loaded.filter((line) => heavy.test(line))).toEqual([]);
   },
 );
