@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createTestRedis, type TestRedis } from '../../../test/support/redis.js';
+import { startRedisCluster } from '../../../test/support/services/redis-cluster.js';
 import { startRedis } from '../../../test/support/services/redis-server.js';
 import { until } from '../../../test/support/until.js';
 import type { JsonValue } from '../../domain/json.js';
@@ -15,7 +16,7 @@ beforeEach(async () => {
 });
 
 afterEach(async () => {
-  for (const close of closing.splice(0)) await close();
+  for (const close of closing.splice(0).reverse()) await close();
   await redis.close();
 });
 
@@ -30,8 +31,8 @@ async function join(url: string, prefix: string): Promise<Member> {
   const heard: JsonValue[] = [];
   bus.subscribe((message) => heard.push(message));
   closing.push(
-    () => bus.close(),
     () => connection.close(),
+    () => bus.close(),
   );
   return { bus, heard };
 }
@@ -95,6 +96,20 @@ describe('RedisBus', () => {
     one.bus.publish('after');
     await until('the message', () => three.heard.at(-1) === 'after');
     expect(two.heard.length).toBe(before);
+  });
+
+  it('R-CH14: carries between servers that are connected to different nodes of a cluster', async () => {
+    const cluster = await startRedisCluster();
+    closing.push(() => cluster.stop());
+    const members = await Promise.all([1, 2, 3, 4].map(() => join(cluster.url, redis.prefix)));
+    const [speaker, ...others] = members;
+    if (speaker === undefined) throw new Error('four were asked for');
+    for (const other of others) await meet(speaker, other);
+    await cluster.nodes[0]?.kill('SIGKILL');
+    await cluster.nodes[0]?.restart();
+    for (const { heard } of others) heard.length = 0;
+    for (const other of others) await meet(speaker, other);
+    expect(speaker.heard).toEqual([]);
   });
 
   it('R-RE7: carries on after Redis was killed and started again', async () => {

@@ -37,7 +37,8 @@ export class RedisBus implements Bus {
   async close(): Promise<void> {
     this.#listeners.clear();
     (this.#subscriber as EventEmitter).off('ready', this.#listenIn).off('message', this.#receive);
-    await this.#subscriber.unsubscribe(this.#channel).catch(() => undefined);
+    // Nobody waits for the answer: a server that hangs would keep us from closing.
+    this.#subscriber.unsubscribe(this.#channel).catch(() => undefined);
   }
 
   /** What fails here is a lost connection: it comes again with the next one. */

@@ -167,7 +167,15 @@ class WatchedConnection implements RedisConnection {
     if (this.#lossIsTold) this.#log.info({ redis: this.#name }, 'Redis answers again');
     this.#lossIsTold = false;
     this.#judge();
-    for (const listener of [...this.#listeners]) listener();
+    for (const listener of [...this.#listeners]) this.#tell(listener);
+  }
+
+  #tell(listener: () => void): void {
+    try {
+      listener();
+    } catch (error) {
+      this.#log.error({ err: error }, 'a listener for the return of Redis threw');
+    }
   }
 
   #refuse(version: string): void {
