@@ -1,5 +1,8 @@
+import type { TaskId } from '../domain/ids.js';
 import { feedBacklog, wakeDue } from '../store/feed-backlog.js';
 import type { ReadyRow } from '../store/task-row.js';
+import { withFeedTurns } from '../store/feed-turn.js';
+import { returnToBacklog } from '../store/return-to-backlog.js';
 import { findBacklog } from '../store/walk-line.js';
 import type { Window } from '../ready/ready-queue.js';
 import { instant, tell, type EngineContext } from './context.js';
@@ -11,28 +14,42 @@ const maxDueAtOnce = 2_000;
 const maxWindowsAtOnce = 500;
 const maxDiscoveredAtOnce = 1_000;
 const lockedWaitMs = 100;
-const unplacedWaitMs = 50;
+const closedWaitMs = 100;
+const troubleWaitMs = 500;
+/** Another server feeds it: so soon is it looked at again. */
+const busyWaitMs = 10;
+/** How often windows are looked at that others take from, unless there are very many of them. */
+const lookIntervalMs = 50;
+const windowsPerMs = 10;
 
 /**
  * Moves backlog to the ready queue, oldest first, as room appears. It looks only at windows that
  * are hungry: their backlog is new, or they were taken from. A full window costs nothing.
+ *
+ * With a ready queue that servers share, each has its feeder, and they take turns at a window. A
+ * server hears only of what its own workers take, so windows with backlog are looked at many times
+ * a second. What found no room after all goes back to Postgres, where the oldest is fed first,
+ * whoever feeds next.
  */
 export class Feeder {
   readonly #context: EngineContext;
+  readonly #isShared: boolean;
   readonly #queues: QueueDirectory;
   readonly #places: Places;
   /** Windows that have backlog, as far as is known, and how often that was said. */
   readonly #backlog = new WindowMap<number>();
   readonly #hungry = new WindowMap<true>();
-  /** Fed, but their window was full after all: they come before anything younger is fed. */
-  #unplaced: ReadyRow[] = [];
+  /** Fed, but the ready queue was away or closed: nothing is fed before these are offered. */
+  #unoffered: readonly ReadyRow[] = [];
   #nextDiscoveryMs = 0;
   #nextDueMs = 0;
+  #nextLookMs = Number.POSITIVE_INFINITY;
   /** Null while another process serves: its feeder finds what is noted here. */
   #wake: (() => void) | null = null;
 
   constructor(context: EngineContext, queues: QueueDirectory, places: Places) {
     this.#context = context;
+    this.#isShared = context.mode === 'redis';
     this.#queues = queues;
     this.#places = places;
   }
@@ -46,7 +63,7 @@ export class Feeder {
     this.#wake = null;
     this.#backlog.clear();
     this.#hungry.clear();
-    this.#unplaced = [];
+    this.#unoffered = [];
   }
 
   hasBacklog(window: Window): boolean {
@@ -81,14 +98,36 @@ export class Feeder {
     if (this.#hungry.size > 0) this.#wake?.();
   }
 
+  /**
+   * Queued in Postgres, but without a place: to be fed again, before anything younger. Left as they
+   * are, they would wait until their window happens to have room when the sweeper comes by.
+   */
+  async giveBack(rows: readonly (Window & { readonly taskId: TaskId })[]): Promise<void> {
+    if (rows.length === 0) return;
+    await returnToBacklog(
+      this.#context.db,
+      rows.map(({ taskId }) => taskId),
+    );
+    if (this.#wake === null) return;
+    for (const row of rows) this.#note(row);
+    this.#wake();
+  }
+
   async tick(): Promise<number> {
+    if (this.#context.ready.trouble() !== null) return troubleWaitMs;
+    await this.#place(this.#unoffered);
     if (performance.now() >= this.#nextDueMs) await this.#wakeDue();
     if (performance.now() >= this.#nextDiscoveryMs) await this.discover();
-    await this.#place(this.#unplaced.splice(0));
-    await this.#feed();
+    if (performance.now() >= this.#nextLookMs) this.#lookAtAll();
+    if (this.#unoffered.length === 0) await this.#feed();
+    if (this.#unoffered.length > 0) return closedWaitMs;
     if (this.#hungry.size > 0) return 0;
-    const next = Math.min(this.#nextDueMs, this.#nextDiscoveryMs) - performance.now();
-    return Math.max(0, this.#unplaced.length > 0 ? Math.min(next, unplacedWaitMs) : next);
+    // What other servers' workers take, nobody tells.
+    if (this.#isShared && this.#backlog.size > 0) {
+      this.#lookIn(Math.max(lookIntervalMs, this.#backlog.size / windowsPerMs));
+    }
+    const nextMs = Math.min(this.#nextDueMs, this.#nextDiscoveryMs, this.#nextLookMs);
+    return Math.max(0, nextMs - performance.now());
   }
 
   /** Finds the windows that have backlog, whoever put it there: O(windows), not O(tasks). */
@@ -119,9 +158,40 @@ export class Feeder {
     this.#hungry.set(window, true);
   }
 
+  #lookIn(delayMs: number): void {
+    this.#nextLookMs = Math.min(this.#nextLookMs, performance.now() + delayMs);
+  }
+
+  #lookAtAll(): void {
+    this.#nextLookMs = Number.POSITIVE_INFINITY;
+    for (const window of this.#backlog.windows()) this.#hungry.set(window, true);
+  }
+
   async #feed(): Promise<void> {
-    const wanted = this.#nextHungry();
-    if (wanted.size === 0) return;
+    const hungry = this.#nextHungry();
+    if (hungry.size === 0) return;
+    if (this.#isShared) await this.#feedInTurn(hungry);
+    else await this.#feedNow(hungry);
+  }
+
+  async #feedInTurn(hungry: WindowMap<number>): Promise<void> {
+    const room = await this.#context.ready.room(hungry.windows());
+    // A turn costs Postgres something, a look does not.
+    const roomy = hungry
+      .windows()
+      .filter((window, index) => (room[index] ?? 0) >= this.#worthFeeding(window));
+    if (roomy.length === 0) return;
+    await withFeedTurns(this.#context.db, roomy, async (areOurs) => {
+      const ours = new WindowMap<number>();
+      roomy.forEach((window, index) => {
+        if (areOurs[index] === true) ours.set(window, hungry.get(window) ?? 0);
+        else this.#lookIn(busyWaitMs);
+      });
+      await this.#feedNow(ours);
+    });
+  }
+
+  async #feedNow(wanted: WindowMap<number>): Promise<void> {
     const reserved = await this.#places.reserve(wanted);
     try {
       await this.#feedInto(reserved);
@@ -132,13 +202,10 @@ export class Feeder {
 
   #nextHungry(): WindowMap<number> {
     const wanted = new WindowMap<number>();
-    const crowded = new WindowMap<true>();
-    for (const row of this.#unplaced) crowded.set(row, true);
     const share = Math.max(100, Math.ceil(maxFedAtOnce / Math.max(1, this.#hungry.size)));
     for (const window of this.#hungry.windows()) {
       if (wanted.size === maxWindowsAtOnce) break;
       this.#hungry.delete(window);
-      if (crowded.has(window)) continue;
       wanted.set(window, Math.min(share, this.#queues.settingsOf(window.lane.queue).maxReady));
     }
     return wanted;
@@ -151,17 +218,18 @@ export class Feeder {
     if (wanted.length === 0) return;
     const saidBefore = wanted.map((window) => this.#backlog.get(window));
     const rows = await feedBacklog(this.#context.db, wanted, instant(this.#context));
-    await this.#place(rows);
     this.#settle(wanted, saidBefore, rows);
+    await this.#place(rows);
     for (const row of rows) this.#tellFed(row);
   }
 
-  /** After a loss of the ready queue everything queued is offered anyway. */
   async #place(rows: readonly ReadyRow[]): Promise<void> {
     if (rows.length === 0) return;
+    this.#unoffered = rows;
     const answer = await this.#context.ready.offer(rows);
     if (answer.kind === 'rebuild') return;
-    this.#unplaced.push(...rows.filter((_, index) => answer.outcomes[index] === 'full'));
+    this.#unoffered = [];
+    await this.giveBack(rows.filter((_, index) => answer.outcomes[index] === 'full'));
   }
 
   /** A window that gave less than asked is dry, unless somebody added to it in the meantime. */

@@ -112,7 +112,11 @@ export class Poll {
     const { ready } = this.#context;
     if (ready.trouble() !== null) return { kind: 'wait', waitMs: troubleWaitMs };
     if (!this.#parts.mayTake()) return { kind: 'wait', waitMs: closedWaitMs };
-    const taken = await ready.take(request);
+    const taken = await ready.take(request).catch((error: unknown) => {
+      if (ready.trouble() === null) throw error;
+      return null;
+    });
+    if (taken === null) return { kind: 'wait', waitMs: troubleWaitMs };
     if (taken.kind !== 'rebuild') return taken;
     this.#parts.rebuild();
     return { kind: 'wait', waitMs: closedWaitMs };

@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest';
 
-import { TaskIdSource } from '../../src/domain/ids.js';
+import { TaskIdSource, type TaskId } from '../../src/domain/ids.js';
+import { defaultQueueSettings } from '../../src/domain/queue-settings.js';
 import type { EngineContext } from '../../src/engine/context.js';
 import { TaskEvents } from '../../src/engine/events.js';
 import { Feeder } from '../../src/engine/feeder.js';
@@ -8,51 +9,239 @@ import { QueueDirectory } from '../../src/engine/queue-directory.js';
 import { defaultEngineSettings } from '../../src/engine/settings.js';
 import { Places } from '../../src/engine/windows.js';
 import { MemoryReadyQueue } from '../../src/ready/memory-ready-queue.js';
+import type { Taken } from '../../src/ready/ready-queue.js';
+import { LocalBus } from '../../src/runtime/bus.js';
 import { systemClock } from '../../src/runtime/clock.js';
 import { silentLog } from '../../src/runtime/log.js';
+import { Loop } from '../../src/runtime/loop.js';
+import type { Database } from '../../src/store/database.js';
 import { putQueue } from '../../src/store/queues.js';
-import { defaultQueueSettings } from '../../src/domain/queue-settings.js';
-import { seedTask } from '../store/seed.js';
-import { describeOnEveryDatabase } from '../store/support.js';
+import { submitTasks } from '../../src/store/submit-tasks.js';
+import { newTasks } from '../store/lifecycle.js';
+import { describeOnEveryDatabase, describeOnPostgres } from '../store/support.js';
 
-describeOnEveryDatabase('the feeder', (db) => {
-  it('R-CH8: what found its window full comes before anything younger', async () => {
-    const ready = new MemoryReadyQueue({ clock: systemClock });
+const lane = { queue: 'q', taskType: 't', capabilities: [] };
+const hourMs = 3_600_000;
+
+/** A feeder alone with its parts: tests take, and tell it so or not. */
+class Feeding {
+  readonly ready: MemoryReadyQueue;
+  readonly feeder: Feeder;
+  readonly queues: QueueDirectory;
+
+  constructor(
+    db: Database,
+    { mode, ready }: { mode: EngineContext['mode']; ready?: MemoryReadyQueue },
+  ) {
+    this.ready = ready ?? new MemoryReadyQueue({ clock: systemClock });
     const context: EngineContext = {
-      db: db(),
-      ready,
+      db,
+      ready: this.ready,
+      bus: new LocalBus(),
+      closeLinks: () => Promise.resolve(),
+      mode,
       events: new TaskEvents(() => undefined),
-      settings: defaultEngineSettings,
+      // What is discovered once is all that it hears from Postgres.
+      settings: { ...defaultEngineSettings, discoverIntervalMs: hourMs },
       log: silentLog,
       random: Math.random,
       clock: null,
     };
-    await putQueue(db(), 'q', { ...defaultQueueSettings, maxReady: 4 }, null);
-    const queues = new QueueDirectory(context);
-    await queues.load();
-    await ready.restore({ queues: queues.all(), running: [] });
-    const waiting = [];
-    for (let n = 0; n < 6; n++) {
-      waiting.push(await seedTask(db(), { queue: 'q', taskType: 't', status: 'pending' }));
+    this.queues = new QueueDirectory(context);
+    this.feeder = new Feeder(context, this.queues, new Places(this.ready));
+    this.feeder.begin(() => undefined);
+  }
+
+  static async begin(db: Database, maxReady: number): Promise<Feeding> {
+    await putQueue(db, 'q', { ...defaultQueueSettings, maxReady }, null);
+    const feeding = new Feeding(db, { mode: 'memory' });
+    await feeding.queues.load();
+    await feeding.restore();
+    return feeding;
+  }
+
+  async restore(): Promise<void> {
+    await this.ready.beginRestore();
+    const configuration = this.queues.configuration();
+    await this.ready.restore({ generation: 1, ...configuration, levels: [], running: [] });
+  }
+
+  /** Until there is nothing to do. */
+  async feed(): Promise<void> {
+    while ((await this.feeder.tick()) === 0);
+  }
+
+  async take(count: number): Promise<readonly Taken[]> {
+    const taken = await this.ready.take({ taskTypes: null, capabilities: [], queues: null, count });
+    return taken.kind === 'taken' ? taken.entries : [];
+  }
+
+  async room(): Promise<number> {
+    const [room = -1] = await this.ready.room([{ lane, priority: 'medium' }]);
+    return room;
+  }
+}
+
+async function backlogOf(db: Database, count: number): Promise<TaskId[]> {
+  const tasks = newTasks(count, { queue: 'q', taskType: 't', hasRoom: false });
+  for (let from = 0; from < count; from += 1_000) {
+    await submitTasks(db, tasks.slice(from, from + 1_000), null);
+  }
+  return tasks.map(({ taskId }) => taskId);
+}
+
+async function countQueued(db: Database): Promise<number> {
+  const [row] = await db.query<{ n: number }>(
+    `select count(*)::int as n from sluice.tasks where status = 'queued'`,
+  );
+  return row?.n ?? 0;
+}
+
+describeOnEveryDatabase('the feeder', (db) => {
+  it.each([1, 2, 10, 400])('R-CH8: a window of %i never runs dry, in order', async (maxReady) => {
+    const feeding = await Feeding.begin(db(), maxReady);
+    const waiting = await backlogOf(db(), Math.min(maxReady * 5, 1_000));
+    await feeding.feed();
+    const order: TaskId[] = [];
+    const half = Math.max(1, Math.floor(maxReady / 2));
+    while (order.length < waiting.length) {
+      const taken = await feeding.take(half);
+      expect(taken.length).toBe(Math.min(half, waiting.length - order.length));
+      order.push(...taken.map(({ taskId }) => taskId));
+      feeding.feeder.noteTaken(taken);
+      await feeding.feed();
     }
+    expect(order).toEqual(waiting);
+    await feeding.ready.close();
+  });
 
-    const feeder = new Feeder(context, queues, new Places(ready));
+  it('R-CH8: a window that is full costs Postgres nothing', async () => {
+    const feeding = await Feeding.begin(db(), 10);
+    await backlogOf(db(), 50);
+    await feeding.feed();
+    expect(await feeding.room()).toBe(0);
+    const statements = counting(db());
+    for (let n = 0; n < 5; n++) {
+      feeding.feeder.noteTaken([{ lane, priority: 'medium' }]);
+      await feeding.feed();
+    }
+    expect(statements.stop()).toBe(0);
+    await feeding.ready.close();
+  });
+
+  it('R-CH8: what found its window full comes before anything younger', async () => {
+    const feeding = await Feeding.begin(db(), 4);
+    const waiting = await backlogOf(db(), 6);
     // Somebody takes the places between the feeder's look and its offer.
-    const intruders = intruding(ready);
-    await feeder.tick();
+    const intruders = intruding(feeding.ready);
+    await feeding.feed();
     expect(intruders.stop()).toBe(4);
+    expect(await countQueued(db())).toBe(0);
 
-    const request = { taskTypes: null, capabilities: [], queues: null, count: 4 };
-    const first = await ready.take(request);
-    expect(first.kind === 'taken' && first.entries.length).toBe(4);
-    await feeder.tick();
-    const second = await ready.take(request);
-    expect(second.kind === 'taken' && second.entries.map(({ taskId }) => taskId)).toEqual(
-      waiting.slice(0, 4).map(({ taskId }) => taskId),
-    );
-    await ready.close();
+    const first = await feeding.take(4);
+    expect(first).toHaveLength(4);
+    feeding.feeder.noteTaken(first);
+    await feeding.feed();
+    const second = await feeding.take(4);
+    expect(second.map(({ taskId }) => taskId)).toEqual(waiting.slice(0, 4));
+    await feeding.ready.close();
+  });
+
+  it('R-RE7: a ready queue without its contents is not fed: one batch waits for it', async () => {
+    const feeding = await Feeding.begin(db(), 10);
+    await feeding.ready.close();
+    const waiting = await backlogOf(db(), 50);
+    for (let n = 0; n < 5; n++) expect(await feeding.feeder.tick()).toBeGreaterThan(0);
+    expect(await countQueued(db())).toBeLessThanOrEqual(10);
+    await feeding.restore();
+    await feeding.feed();
+    const taken = await feeding.take(10);
+    expect(taken.map(({ taskId }) => taskId)).toEqual(waiting.slice(0, 10));
+    await feeding.ready.close();
   });
 });
+
+/**
+ * The ready queue that servers share is in Redis; here two feeders share one in memory, which shows
+ * what they do to each other.
+ */
+describeOnPostgres('feeders of two servers', (postgres) => {
+  it.each([1, 10, 100])(
+    'R-CH8, R-CH12: feed one window of %i, no task twice, in order',
+    async (maxReady) => {
+      const { db } = postgres();
+      const first = await Feeding.begin(db, maxReady);
+      const feedings = [await sharing(db, first), await sharing(await postgres().open(), first)];
+      const waiting = await backlogOf(db, Math.min(maxReady * 20, 600));
+      const loops = feedings.map(({ feeder }) => looping(feeder));
+      const order: TaskId[] = [];
+      const deadlineMs = performance.now() + 30_000;
+      while (order.length < waiting.length && performance.now() < deadlineMs) {
+        const taken = await first.take(Math.ceil(maxReady / 3));
+        order.push(...taken.map(({ taskId }) => taskId));
+        // Each hears of what its own workers take.
+        feedings[order.length % 2]?.feeder.noteTaken(taken);
+        await new Promise((resolve) => setTimeout(resolve, 1));
+      }
+      await Promise.all(loops.map((loop) => loop.stop()));
+      expect(order).toEqual(waiting);
+      await first.ready.close();
+    },
+  );
+
+  it('R-CH12: what the workers of another server empty is refilled soon', async () => {
+    const { db } = postgres();
+    const first = await Feeding.begin(db, 10);
+    const feeding = await sharing(db, first);
+    const waiting = await backlogOf(db, 100);
+    const loop = looping(feeding.feeder);
+    const order: TaskId[] = [];
+    const beganMs = performance.now();
+    while (order.length < waiting.length && performance.now() - beganMs < 20_000) {
+      // Nobody tells this feeder.
+      order.push(...(await first.take(10)).map(({ taskId }) => taskId));
+      await new Promise((resolve) => setTimeout(resolve, 5));
+    }
+    await loop.stop();
+    expect(order).toEqual(waiting);
+    await first.ready.close();
+  });
+});
+
+async function sharing(db: Database, { ready }: Feeding): Promise<Feeding> {
+  const feeding = new Feeding(db, { mode: 'redis', ready });
+  await feeding.queues.load();
+  return feeding;
+}
+
+function looping(feeder: Feeder): Loop {
+  const loop = new Loop({
+    tick: () => feeder.tick(),
+    onError: (error) => {
+      throw error;
+    },
+  });
+  feeder.begin(() => {
+    loop.wake();
+  });
+  loop.start();
+  return loop;
+}
+
+function counting(db: Database): { stop(): number } {
+  const query = db.query;
+  let count = 0;
+  db.query = (text, parameters) => {
+    count += 1;
+    return query(text, parameters);
+  };
+  return {
+    stop: () => {
+      db.query = query;
+      return count;
+    },
+  };
+}
 
 /** Fills the window just before the next offer. */
 function intruding(ready: MemoryReadyQueue): { stop(): number } {
@@ -63,7 +252,7 @@ function intruding(ready: MemoryReadyQueue): { stop(): number } {
     ready.offer = offer;
     const stale = Array.from({ length: 4 }, (_, seq) => ({
       taskId: ids.next(Date.now()),
-      lane: { queue: 'q', taskType: 't', capabilities: [] },
+      lane,
       priority: 'medium' as const,
       ageMs: 0,
       eligibleAtMs: 0,
