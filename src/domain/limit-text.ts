@@ -7,10 +7,10 @@ const windows: ReadonlyMap<number, string> = new Map([
   [86_400, 'a day'],
 ]);
 
-/** 500 requests a minute; 5 jobs in 90 s, bursts of 20. */
+/** 500 requests a minute; 5 jobs in 90 s (bursts of 20). */
 export function limitText({ unit, rate, perSeconds, burst }: RateLimit): string {
   const window = windows.get(perSeconds) ?? `in ${countText(perSeconds)} s`;
-  const bursts = burst === null ? '' : `, bursts of ${countText(burst)}`;
+  const bursts = burst === null ? '' : ` (bursts of ${countText(burst)})`;
   return `${countText(rate)} ${unit} ${window}${bursts}`;
 }
 

@@ -2,6 +2,7 @@ import type { Command } from 'commander';
 import { queuePageToWire } from '../../protocol/queues-wire.js';
 import type { QueueView } from '../../protocol/api.js';
 import { paint, printJson, printLine, printTable } from '../output.js';
+import { pauseText, tokensText } from '../queue-text.js';
 import { readableSeconds } from '../readable.js';
 import { remoteApi, withRemoteOptions, type RemoteOptions } from '../remote.js';
 import { everyPage } from '../pages.js';
@@ -31,19 +32,24 @@ function printQueues(queues: readonly QueueView[]): void {
       { title: 'done/min', align: 'right' },
       { title: 'failed/min', align: 'right' },
       { title: 'oldest' },
+      { title: 'left' },
       { title: '' },
     ],
-    queues.map(({ name, settings, live }) => [
-      name,
-      String(live.depth.high),
-      String(live.depth.medium),
-      String(live.depth.low),
-      String(live.backlog),
-      String(live.running),
-      String(live.lastMinute.completed),
-      String(live.lastMinute.failed),
-      live.oldestAgeSeconds === null ? '' : readableSeconds(live.oldestAgeSeconds),
-      settings.paused ? paint('yellow', 'paused') : '',
-    ]),
+    queues.map((queue) => {
+      const { live } = queue;
+      return [
+        queue.name,
+        String(live.depth.high),
+        String(live.depth.medium),
+        String(live.depth.low),
+        String(live.backlog),
+        String(live.running),
+        String(live.lastMinute.completed),
+        String(live.lastMinute.failed),
+        live.oldestAgeSeconds === null ? '' : readableSeconds(live.oldestAgeSeconds),
+        tokensText(live.tokens),
+        paint('yellow', pauseText(queue)),
+      ];
+    }),
   );
 }

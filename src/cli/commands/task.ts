@@ -33,7 +33,7 @@ async function runTask(id: string, options: TaskCommandOptions): Promise<void> {
   else printTask(task);
 }
 
-function printExplanation({ taskId, status, reasons }: Explanation): void {
+function printExplanation({ taskId, status, reasons, notes = [] }: Explanation): void {
   printLine(`${taskId} is ${readableState(status)}`);
   for (const { kind, detail, until } of reasons) {
     const when = until === undefined ? '' : paint('dim', ` until ${until.toISOString()}`);
@@ -42,6 +42,7 @@ function printExplanation({ taskId, status, reasons }: Explanation): void {
   if (reasons.length === 0) {
     printLine(hasEnded(status) ? '  It has ended.' : '  Nothing holds it up.');
   }
+  for (const note of notes) printLine(`  ${paint('bold', 'note')}  ${note}`);
 }
 
 function printTask(task: TaskView): void {

@@ -1,0 +1,98 @@
+import type { Command } from 'commander';
+import { SluiceError } from '../../domain/errors.js';
+import { limitBounds } from '../../domain/limit-faults.js';
+import {
+  defaultQueueSettings,
+  type QueueLimit,
+  type QueueSettings,
+} from '../../domain/queue-settings.js';
+import type { QueueChange, QueueView, SluiceApi } from '../../protocol/api.js';
+import { queueToWire } from '../../protocol/queues-wire.js';
+import { wholeNumber } from '../options.js';
+import { printFields, printJson, printLine } from '../output.js';
+import { nextTokenText, pauseText, queueLimitsText, tokensText } from '../queue-text.js';
+import { ratesOf, withRateOptions, type RateOptions } from '../rates.js';
+import { remoteApi, withRemoteOptions, type RemoteOptions } from '../remote.js';
+
+interface LimitOptions extends RemoteOptions, RateOptions {
+  readonly concurrency?: number;
+  readonly use?: readonly string[];
+  readonly none?: boolean;
+}
+
+export function limitCommand(program: Command): void {
+  const command = program
+    .command('limit <queue>')
+    .description('Set limits of a queue, or show them; what is not named stays as it is');
+  withRateOptions(command)
+    .option('--concurrency <n>', 'so many run at once', wholeNumber(1, limitBounds.rate))
+    .option('--use <limit>', 'a limit that queues share; may be repeated', addName)
+    .option('--none', 'no limits but those named beside this');
+  withRemoteOptions(command).action(runLimit);
+}
+
+async function runLimit(name: string, options: LimitOptions): Promise<void> {
+  const rates = ratesOf(options);
+  const uses = [...new Set(options.use ?? [])].map((use) => ({ use }));
+  const named = [...rates, ...uses];
+  const isChange = named.length > 0 || options.concurrency !== undefined || options.none === true;
+  const api = await remoteApi(options);
+  const queue = isChange
+    ? await api.putQueue(name, changed(await settingsOf(api, name), named, options))
+    : await api.getQueue(name);
+  if (options.json === true) printJson(queueToWire(queue));
+  else await show(api, queue, isChange);
+}
+
+/** A queue that is not there yet is made by what is set. */
+async function settingsOf(api: SluiceApi, name: string): Promise<QueueSettings> {
+  try {
+    return (await api.getQueue(name)).settings;
+  } catch (error) {
+    if (error instanceof SluiceError && error.code === 'queue_not_found') {
+      return defaultQueueSettings;
+    }
+    throw error;
+  }
+}
+
+function changed(
+  settings: QueueSettings,
+  named: readonly QueueLimit[],
+  { concurrency, none }: LimitOptions,
+): QueueChange {
+  const isNamed = (limit: QueueLimit) => named.some((other) => keyOf(other) === keyOf(limit));
+  const kept = none === true ? [] : settings.limits.filter((limit) => !isNamed(limit));
+  const keptConcurrency = none === true ? null : settings.maxConcurrency;
+  return {
+    ...settings,
+    limits: [...kept, ...named],
+    maxConcurrency: concurrency ?? keptConcurrency,
+  };
+}
+
+function keyOf(limit: QueueLimit): string {
+  return 'use' in limit ? `use ${limit.use}` : `unit ${limit.unit}`;
+}
+
+async function show(api: SluiceApi, queue: QueueView, isChange: boolean): Promise<void> {
+  const isShared = queue.settings.limits.some((limit) => 'use' in limit);
+  printLine(queueLimitsText(queue, isShared ? await api.listLimits() : []));
+  if (isChange) return;
+  const { tokens, nextTokenInMs, running } = queue.live;
+  const paused = pauseText(queue);
+  printFields([
+    ...(nextTokenInMs === null
+      ? []
+      : ([
+          ['left', tokensText(tokens)],
+          ['next', nextTokenText(nextTokenInMs)],
+        ] as const)),
+    ['running', String(running)],
+    ...(paused === '' ? [] : ([['paused', paused]] as const)),
+  ]);
+}
+
+function addName(name: string, before: readonly string[] = []): string[] {
+  return [...before, name];
+}

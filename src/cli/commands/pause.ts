@@ -1,0 +1,72 @@
+import { InvalidArgumentError, Option, type Command } from 'commander';
+import type { QueueView } from '../../protocol/api.js';
+import { queueToWire } from '../../protocol/queues-wire.js';
+import { printJson, printLine } from '../output.js';
+import { remoteApi, withRemoteOptions, type RemoteOptions } from '../remote.js';
+
+interface PauseOptions extends RemoteOptions {
+  readonly until?: Date;
+  readonly for?: number;
+}
+
+export function pauseCommand(program: Command): void {
+  const command = program
+    .command('pause <queue>')
+    .description('Take nothing more of a queue; what runs goes on')
+    .addOption(
+      new Option('--until <time>', 'goes on by itself then').argParser(time).conflicts('for'),
+    )
+    .addOption(
+      new Option('--for <duration>', 'goes on after 30s, 10m, 2h, 1d').argParser(duration),
+    );
+  withRemoteOptions(command).action(runPause);
+}
+
+export function resumeCommand(program: Command): void {
+  const command = program.command('resume <queue>').description('Let a paused queue go on');
+  withRemoteOptions(command).action(runResume);
+}
+
+async function runPause(name: string, options: PauseOptions): Promise<void> {
+  const ends = options.for === undefined ? options.until : new Date(Date.now() + options.for);
+  print(await (await remoteApi(options)).pauseQueue(name, ends), options);
+}
+
+async function runResume(name: string, options: RemoteOptions): Promise<void> {
+  print(await (await remoteApi(options)).resumeQueue(name), options);
+}
+
+function print(queue: QueueView, options: RemoteOptions): void {
+  if (options.json === true) printJson(queueToWire(queue));
+  else printLine(`${queue.name} ${stateOf(queue)}`);
+}
+
+function stateOf({ settings: { paused, pausedUntil } }: QueueView): string {
+  if (!paused) return 'goes on';
+  return `is paused until ${pausedUntil === null ? 'resumed' : pausedUntil.toISOString()}`;
+}
+
+function time(text: string): Date {
+  const ends = new Date(text);
+  if (!/^\d{4}-\d\d-\d\dT.*(Z|[+-]\d\d:\d\d)$/.test(text) || Number.isNaN(ends.getTime())) {
+    throw new InvalidArgumentError('It must be a time with its zone, like 2030-01-31T12:00:00Z.');
+  }
+  if (ends.getTime() <= Date.now()) throw new InvalidArgumentError('It is over already.');
+  return ends;
+}
+
+const unitsMs: Readonly<Record<string, number>> = {
+  s: 1_000,
+  m: 60_000,
+  h: 3_600_000,
+  d: 86_400_000,
+};
+
+function duration(text: string): number {
+  const [, count, unit = ''] = /^([1-9]\d{0,5})([smhd])$/.exec(text) ?? [];
+  const unitMs = unitsMs[unit];
+  if (unitMs === undefined) {
+    throw new InvalidArgumentError('It must be a whole number and s, m, h or d, like 10m.');
+  }
+  return Number(count) * unitMs;
+}
