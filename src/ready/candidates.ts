@@ -1,13 +1,17 @@
 import type { PriorityRank } from '../domain/priority.js';
 import { IndexedHeap, type Placed } from './indexed-heap.js';
-import { isOlder, levelOf, type ReadyEntry, type ReadyLane } from './ready-lane.js';
+import { isOlder } from './queue-order.js';
+import { levelOf, type Queue, type ReadyEntry, type ReadyLane } from './ready-lane.js';
 
 /** What lanes are taken from: a whole routing group, or one lane of a queue that was named. */
 export interface LaneSource {
-  /** The lane whose turn it is, if it may be taken from now. */
-  first(nowMs: number): ReadyLane | null;
-  /** When a lane opens; infinity: not before something happens. To be asked without a first. */
+  /** The lane whose turn it is, of those that are not parked. */
+  first(): ReadyLane | null;
+  park(lane: ReadyLane, untilMs: number): void;
+  /** When the first parked lane opens; infinity: not before something happens. */
   opensAt(nowMs: number): number;
+  /** The lanes of this queue are not parked any more: only a source that is no group has to be told. */
+  unpark?(queue: Queue): void;
 }
 
 /** The entry that a source would give, and what it was ordered by when last looked at. */
@@ -22,38 +26,41 @@ interface Candidate extends Placed {
  * What one request may take, best first. Comparing the first lane of each group is exact: a queue
  * has one lane in a group, so the queue whose turn it is stands first wherever it is that urgent.
  * Taking makes candidates worse, never better: one whose order went stale is noticed at the top.
+ * Whether an entry may go is asked only when nothing comes before it, because asking leaves traces:
+ * an entry without its tokens holds up what comes after it.
  */
 export class Candidates {
+  /** Queues in which an entry was found short that was not before. */
+  readonly foundShort = new Set<Queue>();
+  /** Queues in which an entry waits because another one is short. */
+  readonly obstructed = new Set<Queue>();
   readonly #sources: readonly LaneSource[];
   readonly #nowMs: number;
-  readonly #line = new IndexedHeap<Candidate>(comesBefore);
+  #line = new IndexedHeap<Candidate>(comesBefore);
+  /** By the set of limits: the first entry that waits for them. Nothing behind it is looked at. */
+  readonly #waiting = new Map<string, ReadyEntry>();
 
   constructor(sources: readonly LaneSource[], nowMs: number) {
     this.#sources = sources;
     this.#nowMs = nowMs;
-    for (const source of sources) {
-      const entry = this.#entryOf(source);
-      if (entry === null) continue;
-      const level = levelOf(entry, nowMs);
-      this.#line.push({ place: -1, source, entry, level, turn: entry.queue.turn });
-    }
+    this.#lineUp();
+  }
+
+  /** To be told when the parked lanes of a queue were reopened: a candidate may be better now. */
+  reopened(queue: Queue): void {
+    if (queue.lanes.size === 1) return;
+    for (const source of this.#sources) source.unpark?.(queue);
+    this.#lineUp();
   }
 
   next(): ReadyEntry | null {
     while (true) {
       const candidate = this.#line.peek();
       if (candidate === undefined) return null;
-      const entry = this.#entryOf(candidate.source);
-      if (entry === null) {
-        this.#line.remove(candidate);
-        continue;
-      }
-      const { turn } = entry.queue;
-      if (entry === candidate.entry && turn === candidate.turn) return entry;
-      candidate.entry = entry;
-      candidate.level = levelOf(entry, this.#nowMs);
-      candidate.turn = turn;
-      this.#line.update(candidate);
+      const { source, entry } = candidate;
+      if (this.#isStale(candidate)) continue;
+      if (this.#waiting.has(entry.queue.sharedKey)) this.#line.remove(candidate);
+      else if (this.#isOpen(source, entry)) return entry;
     }
   }
 
@@ -61,28 +68,82 @@ export class Candidates {
   opensAt(): number {
     let first = Number.POSITIVE_INFINITY;
     for (const source of this.#sources) first = Math.min(first, source.opensAt(this.#nowMs));
+    for (const entry of this.#waiting.values()) {
+      first = Math.min(first, entry.queue.sharedOpensAt(entry, this.#nowMs));
+    }
     return first;
   }
 
+  #lineUp(): void {
+    this.#line = new IndexedHeap(comesBefore);
+    for (const source of this.#sources) {
+      const entry = this.#entryOf(source);
+      if (entry === null) continue;
+      const level = levelOf(entry, this.#nowMs);
+      this.#line.push({ place: -1, source, entry, level, turn: entry.queue.turn });
+    }
+  }
+
+  /** True: something else is its source's first by now, and it has found its new place. */
+  #isStale(candidate: Candidate): boolean {
+    const entry = this.#entryOf(candidate.source);
+    if (entry === null) {
+      this.#line.remove(candidate);
+      return true;
+    }
+    const { turn } = entry.queue;
+    if (entry === candidate.entry && turn === candidate.turn) return false;
+    candidate.entry = entry;
+    candidate.level = levelOf(entry, this.#nowMs);
+    candidate.turn = turn;
+    this.#line.update(candidate);
+    return true;
+  }
+
+  #isOpen(source: LaneSource, entry: ReadyEntry): boolean {
+    const { queue, waitsIn: lane } = entry;
+    if (lane === null) throw new Error(`task ${entry.taskId} does not wait`);
+    const nowMs = this.#nowMs;
+    if (queue.noteIfShort(entry, nowMs)) this.foundShort.add(queue);
+    const opensAt = queue.opensAtFor(entry, nowMs);
+    if (opensAt > nowMs) {
+      if (queue.obstacleTo(entry, nowMs) !== null) this.obstructed.add(queue);
+      source.park(lane, opensAt);
+      return false;
+    }
+    if (queue.sharedOpensAt(entry, nowMs) <= nowMs) return true;
+    this.#waiting.set(queue.sharedKey, entry);
+    return false;
+  }
+
   #entryOf(source: LaneSource): ReadyEntry | null {
-    return source.first(this.#nowMs)?.head(this.#nowMs) ?? null;
+    return source.first()?.head(this.#nowMs) ?? null;
   }
 }
 
+/** Parked for one request only: its place in the index of its group is others' matter. */
 export class NamedLane implements LaneSource {
   readonly #lane: ReadyLane;
+  #isParked = false;
 
   constructor(lane: ReadyLane) {
     this.#lane = lane;
   }
 
-  first(nowMs: number): ReadyLane | null {
-    return this.opensAt(nowMs) <= nowMs ? this.#lane : null;
+  first(): ReadyLane | null {
+    return this.#isParked || this.#lane.size === 0 ? null : this.#lane;
+  }
+
+  park(): void {
+    this.#isParked = true;
+  }
+
+  unpark(queue: Queue): void {
+    if (queue === this.#lane.queue) this.#isParked = false;
   }
 
   opensAt(nowMs: number): number {
-    const { size, queue } = this.#lane;
-    return size === 0 ? Number.POSITIVE_INFINITY : queue.opensAt(nowMs);
+    return this.#isParked ? this.#lane.opensAt(nowMs) : Number.POSITIVE_INFINITY;
   }
 }
 

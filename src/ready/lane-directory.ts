@@ -2,9 +2,10 @@ import { routingGroupKey, type Lane } from '../domain/lane.js';
 import { IdleSet } from './idle-set.js';
 import { MatchingGroups } from './matching-groups.js';
 import { QueueState } from './queue-state.js';
-import { ReadyLane } from './ready-lane.js';
+import { ReadyLane, type Queue } from './ready-lane.js';
 import type { TakeRequest } from './ready-queue.js';
-import { RoutingGroup } from './routing-group.js';
+import { RoutingGroup, type GroupTraits } from './routing-group.js';
+import { sharedKey } from './shared-limits.js';
 
 /**
  * Queues and lanes come and go by name, millions over time. Those that emptied are remembered, up
@@ -14,10 +15,12 @@ const maxIdle = 10_000;
 
 /** Which queues, lanes and routing groups there are: made on first use, forgotten when idle. */
 export class LaneDirectory {
-  readonly #queues = new Map<string, QueueState<ReadyLane>>();
+  readonly #queues = new Map<string, Queue>();
   readonly #groups = new Map<string, RoutingGroup<ReadyLane>>();
+  /** By the name of a limit that their queues share. */
+  readonly #sharing = new Map<string, Set<RoutingGroup<ReadyLane>>>();
   readonly #matching = new MatchingGroups({ [Symbol.iterator]: () => this.#groups.values() });
-  readonly #idleQueues = new IdleSet<QueueState<ReadyLane>>(maxIdle, (queue) => {
+  readonly #idleQueues = new IdleSet<Queue>(maxIdle, (queue) => {
     this.#forgetQueue(queue);
   });
   readonly #idleLanes = new IdleSet<ReadyLane>(maxIdle, (lane) => {
@@ -31,12 +34,12 @@ export class LaneDirectory {
     return { queues: this.#queues.size, lanes, groups: this.#groups.size };
   }
 
-  findQueue(name: string): QueueState<ReadyLane> | null {
+  findQueue(name: string): Queue | null {
     return this.#queues.get(name) ?? null;
   }
 
   /** The queue of this name, made if there is none. */
-  ensureQueue(name: string): QueueState<ReadyLane> {
+  ensureQueue(name: string): Queue {
     let queue = this.#queues.get(name);
     if (queue === undefined) {
       queue = new QueueState(name);
@@ -46,21 +49,36 @@ export class LaneDirectory {
   }
 
   findLane(lane: Lane): ReadyLane | null {
-    const group = this.#groups.get(routingGroupKey(lane));
-    if (group === undefined) return null;
-    return this.#queues.get(lane.queue)?.lanes.get(group) ?? null;
+    return this.#queues.get(lane.queue)?.lanes.get(routingGroupKey(lane)) ?? null;
   }
 
   ensureLane(lane: Lane): ReadyLane {
     const queue = this.ensureQueue(lane.queue);
-    const group = this.#ensureGroup(lane);
-    let readyLane = queue.lanes.get(group);
+    const route = routingGroupKey(lane);
+    let readyLane = queue.lanes.get(route);
     if (readyLane === undefined) {
+      const group = this.#ensureGroup(route, { ...lane, shared: queue.shared });
       readyLane = new ReadyLane(lane, queue, group);
-      queue.lanes.set(group, readyLane);
+      queue.lanes.set(route, readyLane);
       group.laneCount += 1;
     }
     return readyLane;
+  }
+
+  /** To be told when a queue has come to share other limits: its lanes wait with others now. */
+  regroup(queue: Queue, nowMs: number): void {
+    for (const [route, lane] of queue.lanes) {
+      lane.group.leave(lane);
+      this.#leaveGroup(lane);
+      lane.group = this.#ensureGroup(route, { ...lane.lane, shared: queue.shared });
+      lane.group.laneCount += 1;
+      lane.group.reopen(lane, nowMs);
+    }
+  }
+
+  /** The groups whose queues share this limit. */
+  groupsSharing(limit: string): Iterable<RoutingGroup<ReadyLane>> {
+    return this.#sharing.get(limit) ?? [];
   }
 
   /** The groups that hold something this worker can do. */
@@ -69,7 +87,7 @@ export class LaneDirectory {
   }
 
   /** To be told after a queue may have become idle, or ceased to be. */
-  noteQueue(queue: QueueState<ReadyLane>): void {
+  noteQueue(queue: Queue): void {
     if (queue.isIdle) this.#idleQueues.add(queue);
     else this.#idleQueues.delete(queue);
   }
@@ -82,23 +100,34 @@ export class LaneDirectory {
   clear(): void {
     this.#queues.clear();
     this.#groups.clear();
+    this.#sharing.clear();
     this.#idleQueues.clear();
     this.#idleLanes.clear();
     this.#matching.changed();
   }
 
-  #ensureGroup(lane: Lane): RoutingGroup<ReadyLane> {
-    const key = routingGroupKey(lane);
+  #ensureGroup(route: string, traits: GroupTraits): RoutingGroup<ReadyLane> {
+    const key = `${route}\n${sharedKey(traits.shared)}`;
     let group = this.#groups.get(key);
     if (group === undefined) {
-      group = new RoutingGroup(key, lane.taskType, lane.capabilities);
+      group = new RoutingGroup(key, route, traits);
       this.#groups.set(key, group);
+      for (const { name } of group.shared) this.#sharingOf(name).add(group);
       this.#matching.changed();
     }
     return group;
   }
 
-  #forgetQueue(queue: QueueState<ReadyLane>): void {
+  #sharingOf(limit: string): Set<RoutingGroup<ReadyLane>> {
+    let sharing = this.#sharing.get(limit);
+    if (sharing === undefined) {
+      sharing = new Set();
+      this.#sharing.set(limit, sharing);
+    }
+    return sharing;
+  }
+
+  #forgetQueue(queue: Queue): void {
     for (const lane of queue.lanes.values()) {
       this.#idleLanes.delete(lane);
       this.#forgetLane(lane);
@@ -107,11 +136,15 @@ export class LaneDirectory {
   }
 
   #forgetLane(lane: ReadyLane): void {
-    const { group, queue } = lane;
-    queue.lanes.delete(group);
+    lane.queue.lanes.delete(lane.group.route);
+    this.#leaveGroup(lane);
+  }
+
+  #leaveGroup({ group }: ReadyLane): void {
     group.laneCount -= 1;
     if (group.laneCount > 0) return;
     this.#groups.delete(group.key);
+    for (const { name } of group.shared) this.#sharingOf(name).delete(group);
     this.#matching.changed();
   }
 }

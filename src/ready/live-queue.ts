@@ -1,6 +1,6 @@
-import type { QueueState } from './queue-state.js';
-import type { ReadyLane } from './ready-lane.js';
-import type { LiveQueue } from './ready-queue.js';
+import { ownBucket, sharedBucket } from '../domain/token-bucket.js';
+import type { Queue } from './ready-lane.js';
+import type { LiveBucket, LiveQueue } from './ready-queue.js';
 
 const nothing = { high: 0, medium: 0, low: 0 };
 
@@ -8,15 +8,14 @@ const nothing = { high: 0, medium: 0, low: 0 };
  * A step for each lane, and one for each entry that has aged: those stand together at the top of
  * their heaps. Nothing to count while work is taken in time; 10,000 that all aged took 0.25 ms.
  */
-export function liveQueue(queue: QueueState<ReadyLane> | null, nowMs: number): LiveQueue {
+export function liveQueue(queue: Queue | null, nowMs: number): LiveQueue {
   if (queue === null) {
     return {
       depth: nothing,
       effectiveDepth: nothing,
       running: 0,
       oldestAgeMs: null,
-      tokens: {},
-      nextTokenInMs: null,
+      buckets: [],
     };
   }
   const [high, medium, low] = queue.depth;
@@ -41,7 +40,20 @@ export function liveQueue(queue: QueueState<ReadyLane> | null, nowMs: number): L
     },
     running: queue.running,
     oldestAgeMs: oldest < Number.POSITIVE_INFINITY ? nowMs - oldest : null,
-    tokens: {},
-    nextTokenInMs: null,
+    buckets: liveBuckets(queue, nowMs),
   };
+}
+
+/** In the order of the settings; a shared limit that is not known has none. */
+function liveBuckets(queue: Queue, nowMs: number): LiveBucket[] {
+  const held = new Map([
+    ...queue.own.map((bucket) => [bucket.name, bucket] as const),
+    ...queue.shared.map(({ name, bucket }) => [sharedBucket(name), bucket] as const),
+  ]);
+  return queue.settings.limits.flatMap((limit) => {
+    const name = 'use' in limit ? sharedBucket(limit.use) : ownBucket(queue.name, limit.unit);
+    const bucket = held.get(name) ?? null;
+    if (bucket === null) return [];
+    return [{ bucket: name, tokens: bucket.tokensAt(nowMs), limit: bucket.limit }];
+  });
 }

@@ -3,12 +3,19 @@ import type { Lane } from '../domain/lane.js';
 import { priorityOf, rankOf } from '../domain/priority.js';
 import { defaultQueueSettings } from '../domain/queue-settings.js';
 import type { Clock } from '../runtime/clock.js';
+import { Buckets } from './buckets.js';
 import { Candidates, NamedLane, type LaneSource } from './candidates.js';
+import { configureQueue } from './configure-queue.js';
+import { IndexedHeap } from './indexed-heap.js';
 import { LaneDirectory } from './lane-directory.js';
 import { liveQueue } from './live-queue.js';
-import type { QueueState } from './queue-state.js';
-import { levelOf, type ReadyEntry, type ReadyLane } from './ready-lane.js';
+import { Openings } from './openings.js';
+import { OutList } from './out-list.js';
+import type { Review } from './queue-state.js';
+import { levelOf, type Queue, type ReadyEntry, type ReadyLane } from './ready-lane.js';
 import type {
+  BucketLevel,
+  Configuration,
   ConfiguredQueue,
   Finished,
   Grant,
@@ -16,6 +23,8 @@ import type {
   Offer,
   OfferAnswer,
   OfferOutcome,
+  OutCursor,
+  OutStretch,
   ReadyQueue,
   ReadyState,
   TakeAnswer,
@@ -24,9 +33,8 @@ import type {
   Wake,
   Window,
 } from './ready-queue.js';
+import { SharedLimits } from './shared-limits.js';
 import { SteadyClock } from './steady-clock.js';
-
-type Queue = QueueState<ReadyLane>;
 
 /**
  * The ready queue of one process. Every operation runs to its end without waiting, so each is
@@ -37,9 +45,15 @@ export class MemoryReadyQueue implements ReadyQueue {
   readonly #directory = new LaneDirectory();
   /** Waiting, taken and running. */
   readonly #entries = new Map<TaskId, ReadyEntry>();
-  readonly #listeners = new Set<(wake: Wake) => void>();
+  readonly #out = new OutList();
+  readonly #buckets = new Buckets();
+  readonly #shared = new SharedLimits(this.#buckets);
+  readonly #listeners = new Set<(wake: Wake) => number>();
+  #reviews = new IndexedHeap<Review<Queue>>(isEarlier);
   #isOpen = false;
+  #generation = 0;
   #turns = 0;
+  #takes = 0;
 
   constructor({ clock }: { readonly clock: Clock }) {
     this.#clock = new SteadyClock(clock);
@@ -50,18 +64,21 @@ export class MemoryReadyQueue implements ReadyQueue {
     return { entries: this.#entries.size, ...this.#directory.sizes };
   }
 
-  async restore({ queues, running }: ReadyState): Promise<void> {
+  async beginRestore(): Promise<'yours'> {
+    this.#isOpen = false;
+    return 'yours';
+  }
+
+  async restore({ generation, levels, running, ...configuration }: ReadyState): Promise<boolean> {
     this.#empty();
-    for (const configured of queues) this.#configure(configured);
-    for (const { taskId, queue: name } of running) {
-      if (this.#entries.has(taskId)) continue;
-      const queue = this.#directory.ensureQueue(name);
-      this.#entries.set(taskId, runningEntry(taskId, queue));
-      queue.slotsInUse += 1;
-      queue.running += 1;
-      this.#directory.noteQueue(queue);
-    }
+    const nowMs = this.#clock.nowMs();
+    for (const limit of configuration.limits) this.#shared.configure(limit, nowMs);
+    for (const configured of configuration.queues) this.#configure(configured, nowMs);
+    this.#buckets.restore(levels, nowMs);
+    for (const { taskId, queue } of running) this.#restoreRunning(taskId, queue, nowMs);
+    this.#generation = generation;
     this.#isOpen = true;
+    return true;
   }
 
   async offer(offers: readonly Offer[]): Promise<OfferAnswer> {
@@ -91,16 +108,14 @@ export class MemoryReadyQueue implements ReadyQueue {
     if (request.count < 1) throw new RangeError('a take asks for one entry at least');
     if (!this.#isOpen) return { kind: 'rebuild' };
     const nowMs = this.#clock.nowMs();
-    const candidates = new Candidates(this.#sources(request), nowMs);
-    const entries: Taken[] = [];
-    let entry = candidates.next();
-    while (entry !== null && entries.length < request.count) {
-      entries.push(this.#take(entry, nowMs));
-      entry = candidates.next();
-    }
-    if (entries.length > 0) return { kind: 'taken', entries, next: entry?.waitsIn?.lane ?? null };
-    const opensAt = candidates.opensAt();
-    return { kind: 'wait', waitMs: opensAt < Number.POSITIVE_INFINITY ? opensAt - nowMs : null };
+    this.#catchUp(nowMs);
+    const candidates = new Candidates(this.#sources(request, nowMs), nowMs);
+    const entries = this.#takeFrom(candidates, request.count, nowMs);
+    const next = candidates.next()?.waitsIn?.lane ?? null;
+    const waitMs = next === null ? waitUntil(candidates.opensAt(), nowMs) : 0;
+    this.#settleShort(candidates, nowMs);
+    if (entries.length === 0) return { kind: 'wait', waitMs };
+    return { kind: 'taken', generation: this.#generation, entries, next, waitMs };
   }
 
   async confirm(grants: readonly Grant[]): Promise<void> {
@@ -113,38 +128,47 @@ export class MemoryReadyQueue implements ReadyQueue {
   }
 
   async refund(grants: readonly Grant[]): Promise<void> {
-    this.#release(this.#findTaken(grants));
+    const openings = new Openings(this.#clock.nowMs());
+    for (const entry of this.#findTaken(grants)) {
+      // The same grant twice in a call counts once.
+      if (this.#release(entry, openings)) openings.refund(entry);
+    }
+    this.#open(openings);
   }
 
   async finish(finished: readonly Finished[]): Promise<void> {
-    const entries: ReadyEntry[] = [];
-    for (const { taskId } of finished) {
-      const entry = this.#entries.get(taskId);
-      if (entry?.waitsIn === null) entries.push(entry);
+    const openings = new Openings(this.#clock.nowMs());
+    for (const one of finished) {
+      const queue = this.#directory.findQueue(one.queue);
+      if (queue !== null) openings.settle(queue, one);
+      const entry = this.#entries.get(one.taskId);
+      if (entry?.waitsIn === null) this.#release(entry, openings);
     }
-    this.#release(entries);
+    this.#open(openings);
   }
 
   async remove(taskIds: readonly TaskId[]): Promise<void> {
     const nowMs = this.#clock.nowMs();
+    const unblocked = new Set<Queue>();
     for (const taskId of taskIds) {
       const entry = this.#entries.get(taskId);
       if (!entry?.waitsIn) continue;
+      const { queue, waitsIn: lane } = entry;
       this.#entries.delete(taskId);
-      this.#leaveLane(entry, entry.waitsIn, nowMs);
-      this.#directory.noteQueue(entry.queue);
+      if (this.#leaveLane(entry, lane, nowMs)) unblocked.add(queue);
+      this.#directory.noteQueue(queue);
     }
+    for (const queue of unblocked) this.#wakeFor(queue, nowMs);
   }
 
-  async configure(queues: readonly ConfiguredQueue[]): Promise<void> {
+  async configure({ limits, queues }: Configuration): Promise<void> {
     const nowMs = this.#clock.nowMs();
-    const changed: Queue[] = [];
-    for (const configured of queues) {
-      const queue = this.#configure(configured);
-      if (queue === null || queue.waiting === 0) continue;
-      for (const lane of queue.lanes.values()) lane.group.reopen(lane, nowMs);
-      changed.push(queue);
+    const changedLimits = limits.filter((limit) => this.#shared.configure(limit, nowMs));
+    for (const { name } of changedLimits) {
+      for (const group of this.#directory.groupsSharing(name)) group.reopenAll(nowMs);
     }
+    const changed = queues.flatMap((configured) => this.#configure(configured, nowMs) ?? []);
+    this.#wakeSharing(changedLimits.map(({ name }) => name));
     for (const queue of changed) this.#wakeFor(queue, nowMs);
   }
 
@@ -158,6 +182,14 @@ export class MemoryReadyQueue implements ReadyQueue {
 
   async missing(taskIds: readonly TaskId[]): Promise<readonly TaskId[]> {
     return taskIds.filter((taskId) => !this.#entries.has(taskId));
+  }
+
+  async listOut(after: OutCursor | null, limit: number): Promise<OutStretch> {
+    return this.#out.list(after, limit, this.#clock.nowMs());
+  }
+
+  async levels(): Promise<readonly BucketLevel[]> {
+    return this.#buckets.levels(this.#clock.nowMs());
   }
 
   async live(name: string): Promise<LiveQueue> {
@@ -175,11 +207,15 @@ export class MemoryReadyQueue implements ReadyQueue {
     return count;
   }
 
-  onWake(listener: (wake: Wake) => void): () => void {
+  onWake(listener: (wake: Wake) => number): () => void {
     this.#listeners.add(listener);
     return () => {
       this.#listeners.delete(listener);
     };
+  }
+
+  trouble(): null {
+    return null;
   }
 
   async close(): Promise<void> {
@@ -190,7 +226,11 @@ export class MemoryReadyQueue implements ReadyQueue {
   #empty(): void {
     this.#isOpen = false;
     this.#entries.clear();
+    this.#out.clear();
     this.#directory.clear();
+    this.#buckets.clear();
+    this.#shared.clear();
+    this.#reviews = new IndexedHeap(isEarlier);
   }
 
   #judge({ taskId, lane, priority }: Offer, known: ReadyLane | null): OfferOutcome {
@@ -201,7 +241,7 @@ export class MemoryReadyQueue implements ReadyQueue {
   }
 
   #accept(offer: Offer, lane: ReadyLane, nowMs: number): void {
-    const { taskId, priority, ageMs, eligibleAtMs, seq } = offer;
+    const { taskId, priority, ageMs, eligibleAtMs, seq, cost } = offer;
     const { queue, group } = lane;
     const wasIdle = queue.isIdle;
     const wasEmpty = lane.size === 0;
@@ -219,50 +259,85 @@ export class MemoryReadyQueue implements ReadyQueue {
       eligibleAt: nowMs - Math.round(ageMs),
       orderedAt: eligibleAtMs,
       seq,
+      cost,
+      outSince: 0,
+      outNumber: 0,
     };
     this.#entries.set(taskId, entry);
     lane.push(entry);
-    if (lane.isHead(entry)) group.settle(lane, nowMs);
+    if (lane.isHead(entry)) group.reopen(lane, nowMs);
     if (wasEmpty) this.#directory.noteLane(lane);
     if (wasIdle) this.#directory.noteQueue(queue);
   }
 
-  #sources(request: TakeRequest): LaneSource[] {
+  /** What waits for an entry that was short is looked at again: its tokens are there. */
+  #catchUp(nowMs: number): void {
+    for (let due = this.#reviews.peek(); due !== undefined && due.atMs <= nowMs;) {
+      this.#reviews.remove(due);
+      reopenParked(due.queue, nowMs);
+      due = this.#reviews.peek();
+    }
+  }
+
+  #sources(request: TakeRequest, nowMs: number): LaneSource[] {
     const groups = this.#directory.groupsFor(request);
-    if (request.queues === null) return groups;
+    if (request.queues === null) {
+      for (const group of groups) group.catchUp(nowMs);
+      return groups;
+    }
     const sources: LaneSource[] = [];
     for (const name of new Set(request.queues)) {
       const queue = this.#directory.findQueue(name);
       if (queue === null) continue;
       for (const group of groups) {
-        const lane = queue.lanes.get(group);
-        if (lane !== undefined) sources.push(new NamedLane(lane));
+        const lane = queue.lanes.get(group.route);
+        if (lane?.group === group) sources.push(new NamedLane(lane));
       }
     }
     return sources;
   }
 
-  #take(entry: ReadyEntry, nowMs: number): Taken {
-    const { taskId, queue, rank, waitsIn: lane } = entry;
-    if (lane === null) throw new Error(`task ${taskId} is taken already`);
-    queue.turn = this.#nextTurn();
-    queue.slotsInUse += 1;
-    entry.grant = String(queue.turn);
-    this.#leaveLane(entry, lane, nowMs);
-    return {
-      taskId,
-      grant: entry.grant,
-      lane: lane.lane,
-      priority: priorityOf(rank),
-      effectivePriority: priorityOf(levelOf(entry, nowMs)),
-    };
+  #takeFrom(candidates: Candidates, count: number, nowMs: number): Taken[] {
+    const takeId = `${this.#generation}.${this.#takes}`;
+    this.#takes += 1;
+    const taken: Taken[] = [];
+    while (taken.length < count) {
+      const entry = candidates.next();
+      if (!entry?.waitsIn) break;
+      const { queue, waitsIn: lane } = entry;
+      queue.turn = this.#nextTurn();
+      queue.slotsInUse += 1;
+      queue.spend(entry, takeId, nowMs);
+      entry.grant = takeId;
+      this.#out.add(entry, nowMs);
+      if (this.#leaveLane(entry, lane, nowMs)) candidates.reopened(queue);
+      taken.push(takenFrom(lane, entry, nowMs));
+    }
+    return taken;
   }
 
-  #leaveLane(entry: ReadyEntry, lane: ReadyLane, nowMs: number): void {
+  /** True: it was short, and held up others that wait in its queue. */
+  #leaveLane(entry: ReadyEntry, lane: ReadyLane, nowMs: number): boolean {
+    const { queue } = entry;
     const wasHead = lane.isHead(entry);
     lane.remove(entry);
-    if (wasHead) lane.group.settle(lane, nowMs);
+    if (wasHead) lane.group.reopen(lane, nowMs);
     if (lane.size === 0) this.#directory.noteLane(lane);
+    if (queue.short !== entry) return false;
+    queue.short = null;
+    reopenParked(queue, nowMs);
+    return true;
+  }
+
+  /** Lanes that were parked because of another entry, or none, are parked by the short one now. */
+  #settleShort({ foundShort, obstructed }: Candidates, nowMs: number): void {
+    for (const queue of foundShort) reopenParked(queue, nowMs, queue.short?.waitsIn);
+    for (const queue of obstructed) {
+      if (queue.short === null) continue;
+      queue.review.atMs = queue.tokensAt(queue.short, nowMs);
+      if (queue.review.place < 0) this.#reviews.push(queue.review);
+      else this.#reviews.update(queue.review);
+    }
   }
 
   #findTaken(grants: readonly Grant[]): ReadyEntry[] {
@@ -274,23 +349,19 @@ export class MemoryReadyQueue implements ReadyQueue {
     return entries;
   }
 
-  #release(entries: readonly ReadyEntry[]): void {
-    const nowMs = this.#clock.nowMs();
-    const wereFull = new Set<Queue>();
-    for (const entry of entries) {
-      // The same id twice in a call frees one slot.
-      if (!this.#entries.delete(entry.taskId)) continue;
-      const { queue } = entry;
-      if (queue.freeSlots <= 0) wereFull.add(queue);
-      queue.slotsInUse -= 1;
-      if (entry.confirmed) queue.running -= 1;
-      if (queue.isIdle) this.#directory.noteQueue(queue);
-    }
-    for (const queue of wereFull) {
-      if (queue.freeSlots <= 0) continue;
-      for (const lane of queue.parked) lane.group.reopen(lane, nowMs);
-    }
-    for (const queue of wereFull) this.#wakeFor(queue, nowMs);
+  /** False: it was released already. */
+  #release(entry: ReadyEntry, openings: Openings): boolean {
+    if (!this.#entries.delete(entry.taskId)) return false;
+    this.#out.delete(entry);
+    openings.freeSlot(entry);
+    if (entry.queue.isIdle) this.#directory.noteQueue(entry.queue);
+    return true;
+  }
+
+  #open({ changed, opened, raisedShared, nowMs }: Openings): void {
+    for (const queue of changed) reopenParked(queue, nowMs);
+    for (const queue of opened) this.#wakeFor(queue, nowMs);
+    this.#wakeSharing(raisedShared);
   }
 
   #wakeFor(queue: Queue, nowMs: number): void {
@@ -300,15 +371,35 @@ export class MemoryReadyQueue implements ReadyQueue {
     this.#wake({ lanes: holding.map(({ lane }) => lane), count });
   }
 
+  /** One waiter for each group: whoever takes says what is left. */
+  #wakeSharing(limits: Iterable<string>): void {
+    const groups = new Set([...limits].flatMap((name) => [...this.#directory.groupsSharing(name)]));
+    for (const { anyLane } of groups) {
+      if (anyLane !== null) this.#wake({ lanes: [anyLane.lane], count: 1 });
+    }
+  }
+
   /** Null: the version is not newer than the one held. */
-  #configure({ name, version, settings }: ConfiguredQueue): Queue | null {
-    const queue = this.#directory.ensureQueue(name);
-    if (queue.version !== null && version <= queue.version) return null;
-    const { pausedUntil } = settings;
-    const pausedUntilMs = pausedUntil === null ? null : this.#clock.instantMs(pausedUntil);
-    queue.configure(version, settings, pausedUntilMs);
+  #configure(configured: ConfiguredQueue, nowMs: number): Queue | null {
+    const queue = this.#directory.ensureQueue(configured.name);
+    const { sharedKey } = queue;
+    const limits = { buckets: this.#buckets, shared: this.#shared };
+    if (!configureQueue(queue, configured, limits, nowMs)) return null;
+    if (queue.sharedKey !== sharedKey) this.#directory.regroup(queue, nowMs);
+    else for (const lane of queue.lanes.values()) lane.group.reopen(lane, nowMs);
     this.#directory.noteQueue(queue);
     return queue;
+  }
+
+  #restoreRunning(taskId: TaskId, name: string, nowMs: number): void {
+    if (this.#entries.has(taskId)) return;
+    const queue = this.#directory.ensureQueue(name);
+    const entry = runningEntry(taskId, queue);
+    this.#entries.set(taskId, entry);
+    this.#out.add(entry, nowMs);
+    queue.slotsInUse += 1;
+    queue.running += 1;
+    this.#directory.noteQueue(queue);
   }
 
   #nextTurn(): number {
@@ -321,16 +412,43 @@ export class MemoryReadyQueue implements ReadyQueue {
   }
 }
 
-/** One at least when it opens by itself later: who waits has to learn the new wait. */
+/**
+ * One at least when it opens by itself later: who waits has to learn the new wait. Also one where
+ * there are limits: who takes learns what the next take would find.
+ */
 function wakesOnOpening(queue: Queue, nowMs: number): number {
   const opensAt = queue.opensAt(nowMs);
-  if (opensAt <= nowMs) return Math.min(queue.waiting, queue.freeSlots);
-  return opensAt < Number.POSITIVE_INFINITY ? Math.min(queue.waiting, 1) : 0;
+  if (opensAt === Number.POSITIVE_INFINITY) return 0;
+  const places = opensAt > nowMs || queue.hasLimits ? 1 : queue.freeSlots;
+  return Math.min(queue.waiting, places);
+}
+
+function reopenParked(queue: Queue, nowMs: number, but?: ReadyLane | null): void {
+  for (const lane of queue.parked) if (lane !== but) lane.group.reopen(lane, nowMs);
+}
+
+function waitUntil(opensAt: number, nowMs: number): number | null {
+  return opensAt < Number.POSITIVE_INFINITY ? opensAt - nowMs : null;
+}
+
+function takenFrom({ lane }: ReadyLane, entry: ReadyEntry, nowMs: number): Taken {
+  return {
+    taskId: entry.taskId,
+    grant: entry.grant,
+    lane,
+    priority: priorityOf(entry.rank),
+    effectivePriority: priorityOf(levelOf(entry, nowMs)),
+  };
 }
 
 function runningEntry(taskId: TaskId, queue: Queue): ReadyEntry {
-  const unordered = { place: -1, rank: 0, eligibleAt: 0, orderedAt: 0, seq: 0 } as const;
-  return { ...unordered, taskId, queue, waitsIn: null, grant: '', confirmed: true };
+  const unordered = { place: -1, rank: 0, eligibleAt: 0, orderedAt: 0, seq: 0, cost: {} } as const;
+  const out = { outSince: 0, outNumber: 0 };
+  return { ...unordered, ...out, taskId, queue, waitsIn: null, grant: '', confirmed: true };
+}
+
+function isEarlier(a: Review<Queue>, b: Review<Queue>): boolean {
+  return a.atMs < b.atMs;
 }
 
 function isSameLane(a: Lane, b: Lane): boolean {

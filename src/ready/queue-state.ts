@@ -1,20 +1,50 @@
 import { defaultAgeing } from '../domain/priority.js';
-import { defaultQueueSettings, type QueueSettings } from '../domain/queue-settings.js';
+import { defaultQueueSettings, type Cost, type QueueSettings } from '../domain/queue-settings.js';
 import { AgeingTable } from './ageing-table.js';
-import type { GroupLane, RoutingGroup } from './routing-group.js';
+import type { Bucket } from './bucket.js';
+import type { Placed } from './indexed-heap.js';
+import { isTakenBefore, type Ordered } from './queue-order.js';
+import { sharedKey, type SharedLimit } from './shared-limits.js';
 
 const defaultAgeingTable = new AgeingTable(defaultAgeing);
+const never = Number.POSITIVE_INFINITY;
 
-/** What the ready queue knows of one queue: its settings, its lanes, its slots and its turn. */
-export class QueueState<L extends GroupLane<L>> {
+interface QueueEntry extends Ordered {
+  readonly cost: Cost;
+}
+
+/** What a queue is told anew. */
+export interface QueueConfiguration {
+  readonly version: number;
+  readonly settings: QueueSettings;
+  /** In the ready queue's time. */
+  readonly pausedUntilMs: number;
+  /** Of the limits that are its own. */
+  readonly own: readonly Bucket[];
+  readonly shared: readonly SharedLimit[];
+}
+
+/** When all parked lanes of a queue are to be looked at again. */
+export interface Review<Q> extends Placed {
+  readonly queue: Q;
+  atMs: number;
+}
+
+/**
+ * What the ready queue knows of one queue: its settings, its lanes, its slots, its limits and its
+ * turn. L: its lanes, E: their entries.
+ */
+export class QueueState<L, E extends QueueEntry> {
   readonly name: string;
   /** Null: never configured. */
   version: number | null = null;
   settings: QueueSettings = defaultQueueSettings;
   ageing: AgeingTable = defaultAgeingTable;
-  readonly lanes = new Map<RoutingGroup<L>, L>();
-  /** Lanes that left the index of their group until this queue opens. */
+  /** By task type and capability set: see `routingGroupKey`. */
+  readonly lanes = new Map<string, L>();
+  /** Lanes that left the index of their group until this queue opens to them. */
   readonly parked = new Set<L>();
+  readonly review: Review<QueueState<L, E>> = { place: -1, queue: this, atMs: 0 };
   /** Waiting entries by submitted rank. */
   readonly depth: [number, number, number] = [0, 0, 0];
   /** Taken or running: what counts against `maxConcurrency`. */
@@ -22,6 +52,12 @@ export class QueueState<L extends GroupLane<L>> {
   running = 0;
   /** Grows with every service, across all queues; 0 before the first offer. */
   turn = 0;
+  own: readonly Bucket[] = [];
+  /** Sorted by name. */
+  shared: readonly SharedLimit[] = [];
+  sharedKey = '';
+  /** Waits for tokens of the queue's own, and what comes after it in the queue waits for it. */
+  short: E | null = null;
   #pausedUntilMs = Number.NEGATIVE_INFINITY;
   #hasDefaults = true;
 
@@ -35,7 +71,11 @@ export class QueueState<L extends GroupLane<L>> {
 
   get freeSlots(): number {
     const { maxConcurrency } = this.settings;
-    return maxConcurrency === null ? Number.POSITIVE_INFINITY : maxConcurrency - this.slotsInUse;
+    return maxConcurrency === null ? never : maxConcurrency - this.slotsInUse;
+  }
+
+  get hasLimits(): boolean {
+    return this.own.length > 0 || this.shared.length > 0;
   }
 
   /** Holds nothing, and would be made again just as it is, but for its turn and version. */
@@ -43,25 +83,73 @@ export class QueueState<L extends GroupLane<L>> {
     return this.#hasDefaults && this.slotsInUse === 0 && this.waiting === 0;
   }
 
-  /** `pausedUntilMs`: the settings' own instant, in the ready queue's time. */
-  configure(version: number, settings: QueueSettings, pausedUntilMs: number | null): void {
+  configure({ version, settings, pausedUntilMs, own, shared }: QueueConfiguration): void {
     this.version = version;
     this.settings = settings;
     this.ageing = new AgeingTable(settings.ageing);
-    this.#pausedUntilMs = settings.paused
-      ? (pausedUntilMs ?? Number.POSITIVE_INFINITY)
-      : Number.NEGATIVE_INFINITY;
+    this.own = own;
+    this.shared = shared;
+    this.sharedKey = sharedKey(shared);
+    this.#pausedUntilMs = settings.paused ? pausedUntilMs : Number.NEGATIVE_INFINITY;
     this.#hasDefaults = hasDefaults(settings);
   }
 
   /**
-   * From when on this queue may be taken from: `nowMs` itself when it may now, infinity when not
-   * before something happens (a slot is freed, the settings change). Whatever holds a queue back
-   * answers here, and the latest of the reasons counts.
+   * From when on anything may be taken: `nowMs` itself when it may now, infinity when not before
+   * something happens (a slot is freed, the settings change, a limit becomes known).
    */
   opensAt(nowMs: number): number {
-    if (this.freeSlots <= 0) return Number.POSITIVE_INFINITY;
+    if (this.freeSlots <= 0) return never;
+    for (const { bucket } of this.shared) if (bucket === null) return never;
     return Math.max(nowMs, this.#pausedUntilMs);
+  }
+
+  /** From when on this entry may be taken, as far as the queue alone decides. */
+  opensAtFor(entry: E, nowMs: number): number {
+    const opensAt = this.opensAt(nowMs);
+    if (this.own.length === 0 || opensAt === never) return opensAt;
+    const obstacle = this.obstacleTo(entry, nowMs);
+    const clearsAt = obstacle === null ? nowMs : this.tokensAt(obstacle, nowMs);
+    return Math.max(opensAt, clearsAt, this.tokensAt(entry, nowMs));
+  }
+
+  /** When the shared limits have what this entry costs. */
+  sharedOpensAt({ cost }: E, nowMs: number): number {
+    let opensAt = nowMs;
+    for (const { bucket } of this.shared) {
+      opensAt = Math.max(opensAt, bucket?.opensAt(cost, nowMs) ?? never);
+    }
+    return opensAt;
+  }
+
+  /** True: this entry is the short one now, and was not before. */
+  noteIfShort(entry: E, nowMs: number): boolean {
+    if (this.own.length === 0 || entry === this.short) return false;
+    if (this.tokensAt(entry, nowMs) <= nowMs) return false;
+    if (this.obstacleTo(entry, nowMs) !== null) return false;
+    this.short = entry;
+    return true;
+  }
+
+  /** The short entry, if it comes before this one and its tokens are still not there. */
+  obstacleTo(entry: E, nowMs: number): E | null {
+    const { short } = this;
+    if (short === null || short === entry) return null;
+    const isInTheWay =
+      isTakenBefore(this.ageing, short, entry, nowMs) && this.tokensAt(short, nowMs) > nowMs;
+    return isInTheWay ? short : null;
+  }
+
+  /** When its own limits have what this entry costs. */
+  tokensAt({ cost }: E, nowMs: number): number {
+    let opensAt = nowMs;
+    for (const bucket of this.own) opensAt = Math.max(opensAt, bucket.opensAt(cost, nowMs));
+    return opensAt;
+  }
+
+  spend({ cost }: E, takeId: string, nowMs: number): void {
+    for (const bucket of this.own) bucket.spend(cost, takeId, nowMs);
+    for (const { bucket } of this.shared) bucket?.spend(cost, takeId, nowMs);
   }
 }
 

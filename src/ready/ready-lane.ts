@@ -1,27 +1,29 @@
 import type { TaskId } from '../domain/ids.js';
 import type { Lane } from '../domain/lane.js';
 import type { PriorityRank } from '../domain/priority.js';
+import type { Cost } from '../domain/queue-settings.js';
 import { IndexedHeap, type Placed } from './indexed-heap.js';
+import { isOlder, isTakenBefore, type Ordered } from './queue-order.js';
 import type { QueueState } from './queue-state.js';
 import type { Alarm, GroupLane, RoutingGroup, Turn } from './routing-group.js';
 
 /** A task that the ready queue holds. */
-export interface ReadyEntry extends Placed {
+export interface ReadyEntry extends Placed, Ordered {
   readonly taskId: TaskId;
-  readonly queue: QueueState<ReadyLane>;
+  readonly queue: Queue;
+  readonly cost: Cost;
   /** Null once taken: from then on it only holds a slot of its queue. */
   waitsIn: ReadyLane | null;
   /** Of its taking; empty while it waits. */
   grant: string;
   /** Postgres granted it: it runs. */
   confirmed: boolean;
-  readonly rank: PriorityRank;
-  /** In the ready queue's own time: what ageing counts from. */
-  readonly eligibleAt: number;
-  /** In the time of Postgres: what the order goes by. */
-  readonly orderedAt: number;
-  readonly seq: number;
+  /** Since when it is taken or runs, and the how-manyth of those it is; 0 while it waits. */
+  outSince: number;
+  outNumber: number;
 }
+
+export type Queue = QueueState<ReadyLane, ReadyEntry>;
 
 type Window = IndexedHeap<ReadyEntry>;
 
@@ -31,8 +33,9 @@ type Window = IndexedHeap<ReadyEntry>;
  */
 export class ReadyLane implements GroupLane<ReadyLane> {
   readonly lane: Lane;
-  readonly queue: QueueState<ReadyLane>;
-  readonly group: RoutingGroup<ReadyLane>;
+  readonly queue: Queue;
+  /** Another one when its queue comes to share other limits. */
+  group: RoutingGroup<ReadyLane>;
   readonly turn: Turn<ReadyLane> = { place: -1, lane: this, level: 0, turn: 0 };
   readonly promotion: Alarm<ReadyLane> = { place: -1, lane: this, atMs: 0 };
   readonly parking: Alarm<ReadyLane> = { place: -1, lane: this, atMs: 0 };
@@ -40,7 +43,7 @@ export class ReadyLane implements GroupLane<ReadyLane> {
   readonly #windows: [Window | null, Window | null, Window | null] = [null, null, null];
   #size = 0;
 
-  constructor(lane: Lane, queue: QueueState<ReadyLane>, group: RoutingGroup<ReadyLane>) {
+  constructor(lane: Lane, queue: Queue, group: RoutingGroup<ReadyLane>) {
     this.lane = lane;
     this.queue = queue;
     this.group = group;
@@ -55,7 +58,7 @@ export class ReadyLane implements GroupLane<ReadyLane> {
   }
 
   push(entry: ReadyEntry): void {
-    const window = (this.#windows[entry.rank] ??= new IndexedHeap(isOlder));
+    const window = (this.#windows[entry.rank] ??= new IndexedHeap<ReadyEntry>(isOlder));
     window.push(entry);
     this.#size += 1;
     this.queue.depth[entry.rank] += 1;
@@ -83,35 +86,46 @@ export class ReadyLane implements GroupLane<ReadyLane> {
     return best;
   }
 
-  /** When a head becomes more urgent than `level`, which none is yet. */
-  promotesAt(level: PriorityRank): number {
-    if (level === 0) return Number.POSITIVE_INFINITY;
-    const better = level === 2 ? 1 : 0;
+  /** When the next of its heads becomes more urgent. */
+  promotesAt(nowMs: number): number {
     let first = Number.POSITIVE_INFINITY;
     for (const window of this.#windows) {
       const head = window?.peek();
       if (head === undefined) continue;
+      const level = levelOf(head, nowMs);
+      if (level === 0) continue;
+      const better = level === 2 ? 1 : 0;
       first = Math.min(first, head.eligibleAt + this.queue.ageing.ageFor(head.rank, better));
     }
     return first;
   }
 
+  /** From when on its first entry may be taken, as far as its queue alone decides. */
+  opensAt(nowMs: number): number {
+    const head = this.head(nowMs);
+    return head === null ? Number.POSITIVE_INFINITY : this.queue.opensAtFor(head, nowMs);
+  }
+
   /** Who is taken next: the most urgent head, of equal ones the oldest. */
   head(nowMs: number): ReadyEntry | null {
+    const { ageing } = this.queue;
     let best: ReadyEntry | null = null;
     for (const window of this.#windows) {
       const head = window?.peek();
-      if (head !== undefined && (best === null || isTakenBefore(head, best, nowMs))) best = head;
+      if (head === undefined) continue;
+      if (best === null || isTakenBefore(ageing, head, best, nowMs)) best = head;
     }
     return best;
   }
 
   /** How many are taken before this entry of the same queue, counted up to a limit. */
   countBefore(entry: ReadyEntry, nowMs: number, limit: number): number {
+    const { ageing } = this.queue;
+    const isBefore = (other: ReadyEntry) => isTakenBefore(ageing, other, entry, nowMs);
     let count = 0;
     for (const window of this.#windows) {
       if (window === null) continue;
-      count += window.countFirst((other) => isTakenBefore(other, entry, nowMs), limit - count);
+      count += window.countFirst(isBefore, limit - count);
     }
     return count;
   }
@@ -134,15 +148,4 @@ export class ReadyLane implements GroupLane<ReadyLane> {
 
 export function levelOf({ queue, rank, eligibleAt }: ReadyEntry, nowMs: number): PriorityRank {
   return queue.ageing.levelOf(rank, nowMs - eligibleAt);
-}
-
-/** The order inside a queue. */
-function isTakenBefore(a: ReadyEntry, b: ReadyEntry, nowMs: number): boolean {
-  const levelA = levelOf(a, nowMs);
-  const levelB = levelOf(b, nowMs);
-  return levelA === levelB ? isOlder(a, b) : levelA < levelB;
-}
-
-export function isOlder(a: ReadyEntry, b: ReadyEntry): boolean {
-  return a.orderedAt === b.orderedAt ? a.seq < b.seq : a.orderedAt < b.orderedAt;
 }

@@ -1,5 +1,6 @@
 import type { PriorityRank } from '../domain/priority.js';
 import { IndexedHeap, type Placed } from './indexed-heap.js';
+import type { SharedLimit } from './shared-limits.js';
 
 /** A lane's place among those that may be taken from. */
 export interface Turn<L> extends Placed {
@@ -24,70 +25,105 @@ export interface GroupLane<L> {
   readonly queue: {
     readonly turn: number;
     readonly parked: Set<L>;
-    opensAt(nowMs: number): number;
   };
   levelAt(nowMs: number): PriorityRank;
-  promotesAt(level: PriorityRank): number;
+  promotesAt(nowMs: number): number;
+  opensAt(nowMs: number): number;
+}
+
+/** Who is in a group: lanes of one task type and capability set, whose queues share the same limits. */
+export interface GroupTraits {
+  readonly taskType: string;
+  readonly capabilities: readonly string[];
+  /** Sorted by name. */
+  readonly shared: readonly SharedLimit[];
 }
 
 /**
  * The lanes of one task type and one capability set: a worker can do all of them or none, so it
- * never looks at work it can't do. A lane that holds something is either in the index, by level
- * and turn, or parked until its queue opens. Time passes when somebody looks: promotions and
- * openings that fell due are caught up with then, and no timer runs.
+ * never looks at work it can't do. Their queues share the same limits: when one of them waits for
+ * those, the others need not be looked at. A lane that holds something is either in the index, by
+ * level and turn, or parked until its queue opens to it. Time passes when somebody looks:
+ * promotions and openings that fell due are caught up with then, and no timer runs.
  */
-export class RoutingGroup<L extends GroupLane<L>> {
+export class RoutingGroup<L extends GroupLane<L>> implements GroupTraits {
   readonly key: string;
+  /** The part of the key that a lane has, whatever its queue shares: see `routingGroupKey`. */
+  readonly route: string;
   readonly taskType: string;
   readonly capabilities: readonly string[];
+  readonly shared: readonly SharedLimit[];
   /** Lanes that exist, with or without entries. */
   laneCount = 0;
   readonly #index = new IndexedHeap<Turn<L>>(comesFirst);
   readonly #promotions = new IndexedHeap<Alarm<L>>(isEarlier);
   readonly #parked = new IndexedHeap<Alarm<L>>(isEarlier);
 
-  constructor(key: string, taskType: string, capabilities: readonly string[]) {
+  constructor(key: string, route: string, { taskType, capabilities, shared }: GroupTraits) {
     this.key = key;
+    this.route = route;
     this.taskType = taskType;
     this.capabilities = capabilities;
+    this.shared = shared;
   }
 
   get holdsNothing(): boolean {
     return this.#index.size === 0 && this.#parked.size === 0;
   }
 
-  /** To be told when a lane's heads, or what its queue thinks of them, have changed. */
-  settle(lane: L, nowMs: number): void {
-    if (lane.size === 0) {
-      this.#unpark(lane);
-      this.#leaveIndex(lane);
-    } else if (lane.parking.place < 0) {
-      this.#enterIndex(lane, nowMs);
+  /** Some lane that holds something. */
+  get anyLane(): L | null {
+    return (this.#index.peek() ?? this.#parked.peek())?.lane ?? null;
+  }
+
+  /** To be told when a lane's heads have changed, or its queue may have opened to them. */
+  reopen(lane: L, nowMs: number): void {
+    this.#unpark(lane);
+    if (lane.size === 0) this.#leaveIndex(lane);
+    else this.#enterIndex(lane, nowMs);
+  }
+
+  reopenAll(nowMs: number): void {
+    for (let first = this.#parked.peek(); first !== undefined; first = this.#parked.peek()) {
+      this.reopen(first.lane, nowMs);
     }
   }
 
-  /** To be told when the lane's queue may have opened. */
-  reopen(lane: L, nowMs: number): void {
+  /** A lane that moves to another group. */
+  leave(lane: L): void {
     this.#unpark(lane);
-    this.settle(lane, nowMs);
+    this.#leaveIndex(lane);
   }
 
-  /** The lane whose turn it is, of those whose queues may be taken from now. */
-  first(nowMs: number): L | null {
-    this.#catchUp(nowMs);
+  /** Makes every level in the index, and every parking, true for this instant. */
+  catchUp(nowMs: number): void {
+    for (const alarms of [this.#parked, this.#promotions]) {
+      let due = alarms.peek();
+      while (due !== undefined && due.atMs <= nowMs) {
+        this.reopen(due.lane, nowMs);
+        due = alarms.peek();
+      }
+    }
+  }
+
+  /** The lane whose turn it is, of those that are not parked. To be asked once caught up. */
+  first(): L | null {
     while (true) {
       const turn = this.#index.peek();
       if (turn === undefined) return null;
       const { lane } = turn;
-      if (turn.turn !== lane.queue.turn) {
-        turn.turn = lane.queue.turn;
-        this.#index.update(turn);
-        continue;
-      }
-      const opensAt = lane.queue.opensAt(nowMs);
-      if (opensAt <= nowMs) return lane;
-      this.#park(lane, opensAt);
+      if (turn.turn === lane.queue.turn) return lane;
+      turn.turn = lane.queue.turn;
+      this.#index.update(turn);
     }
+  }
+
+  park(lane: L, untilMs: number): void {
+    // Its promotion stays due: another head may come first then, and cost less.
+    displace(this.#index, lane.turn);
+    lane.parking.atMs = untilMs;
+    place(this.#parked, lane.parking);
+    lane.queue.parked.add(lane);
   }
 
   /** When the first parked lane opens; infinity: not before something happens. */
@@ -95,22 +131,10 @@ export class RoutingGroup<L extends GroupLane<L>> {
     while (true) {
       const parking = this.#parked.peek();
       if (parking === undefined) return Number.POSITIVE_INFINITY;
-      const opensAt = parking.lane.queue.opensAt(nowMs);
+      const opensAt = parking.lane.opensAt(nowMs);
       if (opensAt === parking.atMs) return opensAt;
       parking.atMs = opensAt;
       this.#parked.update(parking);
-    }
-  }
-
-  /** Makes every level in the index, and every parking, true for this instant. */
-  #catchUp(nowMs: number): void {
-    for (let due = this.#parked.peek(); due !== undefined && due.atMs <= nowMs;) {
-      this.reopen(due.lane, nowMs);
-      due = this.#parked.peek();
-    }
-    for (let due = this.#promotions.peek(); due !== undefined && due.atMs <= nowMs;) {
-      this.settle(due.lane, nowMs);
-      due = this.#promotions.peek();
     }
   }
 
@@ -119,7 +143,7 @@ export class RoutingGroup<L extends GroupLane<L>> {
     turn.level = lane.levelAt(nowMs);
     turn.turn = lane.queue.turn;
     place(this.#index, turn);
-    promotion.atMs = lane.promotesAt(turn.level);
+    promotion.atMs = lane.promotesAt(nowMs);
     if (promotion.atMs < Number.POSITIVE_INFINITY) place(this.#promotions, promotion);
     else displace(this.#promotions, promotion);
   }
@@ -127,13 +151,6 @@ export class RoutingGroup<L extends GroupLane<L>> {
   #leaveIndex(lane: L): void {
     displace(this.#index, lane.turn);
     displace(this.#promotions, lane.promotion);
-  }
-
-  #park(lane: L, untilMs: number): void {
-    this.#leaveIndex(lane);
-    lane.parking.atMs = untilMs;
-    this.#parked.push(lane.parking);
-    lane.queue.parked.add(lane);
   }
 
   #unpark(lane: L): void {

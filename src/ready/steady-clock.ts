@@ -20,10 +20,4 @@ export class SteadyClock {
     this.#lastMs = sourceMs + this.#aheadMs;
     return this.#lastMs;
   }
-
-  /** When an instant of the clock beneath comes, in this one's time. */
-  instantMs(instant: Date): number {
-    this.nowMs();
-    return instant.getTime() + this.#aheadMs;
-  }
 }

@@ -1,0 +1,37 @@
+import { ownBucket } from '../domain/token-bucket.js';
+import type { Buckets } from './buckets.js';
+import type { Queue } from './ready-lane.js';
+import type { ConfiguredQueue } from './ready-queue.js';
+import type { SharedLimits } from './shared-limits.js';
+
+/** What the limits of a queue are made of. */
+export interface Limits {
+  readonly buckets: Buckets;
+  readonly shared: SharedLimits;
+}
+
+/** False: the version is not newer than the one held. */
+export function configureQueue(
+  queue: Queue,
+  { version, settings, pausedForMs }: ConfiguredQueue,
+  { buckets, shared }: Limits,
+  nowMs: number,
+): boolean {
+  if (queue.version !== null && version <= queue.version) return false;
+  const before = queue.own;
+  const own = new Set(
+    settings.limits.flatMap((limit) =>
+      'use' in limit ? [] : [buckets.put(ownBucket(queue.name, limit.unit), limit, nowMs)],
+    ),
+  );
+  for (const bucket of before) if (!own.has(bucket)) buckets.drop(bucket.name);
+  queue.configure({
+    version,
+    settings,
+    // Never a moment too early: what is left of a millisecond counts as a whole one.
+    pausedUntilMs: nowMs + Math.ceil(pausedForMs ?? Number.POSITIVE_INFINITY),
+    own: [...own],
+    shared: shared.named(settings.limits.flatMap((limit) => ('use' in limit ? [limit.use] : []))),
+  });
+  return true;
+}

@@ -1,0 +1,58 @@
+import type { Queue, ReadyEntry } from './ready-lane.js';
+import type { Finished } from './ready-queue.js';
+
+/**
+ * What slots and tokens that come back do to queues, gathered over one call so that each queue is
+ * woken once. Tokens that are lost count as well: what was parked by the old level may be short now.
+ */
+export class Openings {
+  /** Queues whose parked lanes are to be looked at again. */
+  readonly changed = new Set<Queue>();
+  /** Names of shared limits that have more than before. */
+  readonly raisedShared = new Set<string>();
+  readonly #raised = new Set<Queue>();
+  readonly #wereFull = new Set<Queue>();
+  readonly nowMs: number;
+
+  constructor(nowMs: number) {
+    this.nowMs = nowMs;
+  }
+
+  /** Those that somebody who waits may be able to take from. */
+  get opened(): Queue[] {
+    return [...this.changed].filter(
+      (queue) => this.#raised.has(queue) || (this.#wereFull.has(queue) && queue.freeSlots > 0),
+    );
+  }
+
+  freeSlot({ queue, confirmed }: ReadyEntry): void {
+    if (queue.freeSlots <= 0) {
+      this.#wereFull.add(queue);
+      this.changed.add(queue);
+    }
+    queue.slotsInUse -= 1;
+    if (confirmed) queue.running -= 1;
+  }
+
+  refund({ queue, cost, grant }: ReadyEntry): void {
+    for (const bucket of queue.own) this.#note(queue, bucket.refund(cost, grant, this.nowMs));
+    for (const { name, bucket } of queue.shared) {
+      if ((bucket?.refund(cost, grant, this.nowMs) ?? 0) > 0) this.raisedShared.add(name);
+    }
+  }
+
+  settle(queue: Queue, { reserved, usage }: Finished): void {
+    if (usage === null) return;
+    for (const bucket of queue.own) {
+      this.#note(queue, bucket.settle(reserved, usage, this.nowMs));
+    }
+    for (const { name, bucket } of queue.shared) {
+      if ((bucket?.settle(reserved, usage, this.nowMs) ?? 0) > 0) this.raisedShared.add(name);
+    }
+  }
+
+  #note(queue: Queue, change: number): void {
+    if (change !== 0) this.changed.add(queue);
+    if (change > 0) this.#raised.add(queue);
+  }
+}
