@@ -1,0 +1,28 @@
+import type { Finished } from '../ready-queue.js';
+
+/** Past this many the oldest go: their slots come back when the slots are compared with Postgres. */
+const maxKept = 10_000;
+
+export interface KeptFinish extends Finished {
+  readonly saidAtMs: number;
+}
+
+/** What ended while Redis was away: told when it is back, and until then kept here. */
+export class KeptFinishes {
+  #kept: KeptFinish[] = [];
+
+  get isEmpty(): boolean {
+    return this.#kept.length === 0;
+  }
+
+  keep(finished: readonly KeptFinish[]): void {
+    this.#kept.push(...finished);
+    if (this.#kept.length > maxKept) this.#kept = this.#kept.slice(-maxKept);
+  }
+
+  takeAll(): KeptFinish[] {
+    const kept = this.#kept;
+    this.#kept = [];
+    return kept;
+  }
+}

@@ -1,0 +1,100 @@
+import { defaultAgeing, type Ageing } from '../../domain/priority.js';
+import {
+  defaultQueueSettings,
+  type QueueLimit,
+  type QueueSettings,
+  type RateLimit,
+} from '../../domain/queue-settings.js';
+import { bucketShape, ownBucket, sharedBucket } from '../../domain/token-bucket.js';
+import type { Configuration, ConfiguredLimit, ConfiguredQueue } from '../ready-queue.js';
+
+/** By bucket: the tokens to start with. */
+export type StartingTokens = ReadonlyMap<string, number>;
+
+/** As the configure script reads it. What is infinite or unknown is left out. */
+export function packConfiguration(
+  { limits, queues }: Configuration,
+  tokens: StartingTokens = new Map(),
+): string {
+  return JSON.stringify({
+    limits: limits.map((limit) => packLimit(limit, tokens)),
+    queues: queues.map((queue) => packQueue(queue, tokens)),
+  });
+}
+
+/** In whole milliseconds, so that "old enough" and "due at" can't differ by a rounding. */
+export function thresholdsOf(ageing: Ageing): Record<keyof Ageing, number> {
+  const lowToHighMs = threshold(ageing.lowToHighMs);
+  return {
+    lowToHighMs,
+    lowToMediumMs: Math.min(threshold(ageing.lowToMediumMs), lowToHighMs),
+    mediumToHighMs: threshold(ageing.mediumToHighMs),
+  };
+}
+
+function threshold(ageMs: number | null): number {
+  return ageMs === null ? Number.POSITIVE_INFINITY : Math.ceil(ageMs);
+}
+
+function packLimit({ name, version, limit }: ConfiguredLimit, tokens: StartingTokens) {
+  return { name, version, ...packBucket(sharedBucket(name), limit, tokens) };
+}
+
+function packBucket(bucket: string, limit: RateLimit, tokens: StartingTokens) {
+  const { token, gain, capacity } = bucketShape(limit);
+  const { unit } = limit;
+  const text = JSON.stringify(limit);
+  return { bucket, unit, token, gain, capacity, limit: text, tokens: tokens.get(bucket) };
+}
+
+function packQueue(configured: ConfiguredQueue, tokens: StartingTokens) {
+  const { name, version, settings, pausedForMs } = configured;
+  const { lowToMediumMs, lowToHighMs, mediumToHighMs } = thresholdsOf(settings.ageing);
+  return {
+    name,
+    version,
+    settings: {
+      isDefault: hasDefaults(settings),
+      class: sharedNames(settings).sort().join('\t'),
+      limits: settings.limits.map((limit) => packUse(name, limit)),
+      maxReady: settings.maxReady,
+      maxConcurrency: settings.maxConcurrency ?? undefined,
+      isPaused: settings.paused,
+      pausedFor: pausedForMs === null ? undefined : Math.ceil(pausedForMs),
+      lowToMedium: finite(lowToMediumMs),
+      lowToHigh: finite(lowToHighMs),
+      mediumToHigh: finite(mediumToHighMs),
+    },
+    buckets: settings.limits.flatMap((limit) =>
+      'use' in limit ? [] : [packBucket(ownBucket(name, limit.unit), limit, tokens)],
+    ),
+  };
+}
+
+function packUse(queue: string, limit: QueueLimit) {
+  return 'use' in limit
+    ? { isShared: true, name: limit.use, bucket: sharedBucket(limit.use) }
+    : { isShared: false, name: limit.unit, bucket: ownBucket(queue, limit.unit) };
+}
+
+function sharedNames({ limits }: QueueSettings): string[] {
+  return [...new Set(limits.flatMap((limit) => ('use' in limit ? [limit.use] : [])))];
+}
+
+function finite(ms: number): number | undefined {
+  return Number.isFinite(ms) ? ms : undefined;
+}
+
+/** A queue like this would be made again just as it is. */
+function hasDefaults(settings: QueueSettings): boolean {
+  const { ageing } = settings;
+  return (
+    settings.limits.length === 0 &&
+    settings.maxConcurrency === null &&
+    settings.maxReady === defaultQueueSettings.maxReady &&
+    !settings.paused &&
+    ageing.lowToMediumMs === defaultAgeing.lowToMediumMs &&
+    ageing.lowToHighMs === defaultAgeing.lowToHighMs &&
+    ageing.mediumToHighMs === defaultAgeing.mediumToHighMs
+  );
+}

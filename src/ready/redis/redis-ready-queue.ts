@@ -1,0 +1,295 @@
+import type { TaskId } from '../../domain/ids.js';
+import { laneKey } from '../../domain/lane.js';
+import { rankOf } from '../../domain/priority.js';
+import type { Cost } from '../../domain/queue-settings.js';
+import type { Bus } from '../../runtime/bus.js';
+import type {
+  BucketLevel,
+  Configuration,
+  Finished,
+  Grant,
+  LiveQueue,
+  Offer,
+  OfferAnswer,
+  OfferOutcome,
+  OutCursor,
+  OutStretch,
+  ReadyQueue,
+  ReadyState,
+  TakeAnswer,
+  TakeRequest,
+  Wake,
+  Window,
+} from '../ready-queue.js';
+import { inChunks } from './in-chunks.js';
+import { KeptFinishes, type KeptFinish } from './kept-finishes.js';
+import { packConfiguration } from './packed-settings.js';
+import {
+  emptyLive,
+  levelsOf,
+  listOf,
+  liveOf,
+  numbersOf,
+  outOf,
+  takeAnswer,
+  textsOf,
+  wakesOf,
+} from './replies.js';
+import { Restoring } from './restoring.js';
+import type { Script } from './script.js';
+import { RedisAwayError, ScriptRunner, type ScriptRunnerOptions } from './script-runner.js';
+import { configure } from './scripts/configure.js';
+import { confirm } from './scripts/confirm.js';
+import { offer } from './scripts/offer.js';
+import { finish, refund } from './scripts/release.js';
+import { remove } from './scripts/remove.js';
+import { levels, listOut, live, missing, position, room } from './scripts/seeing.js';
+import { take } from './scripts/take.js';
+import { SourceList } from './source-list.js';
+import { WakeRelay } from './wake-relay.js';
+
+export interface RedisReadyQueueOptions extends ScriptRunnerOptions {
+  readonly bus: Bus;
+}
+
+/** A script runs to its end before any other: so many things at once, and nobody waits long. */
+const atOnce = 1_000;
+
+/** New sources may come while a take learns of those before them; then it is made again. */
+const maxTakeAttempts = 20;
+
+/**
+ * The ready queue that servers share. Each operation is a script, so it is atomic; what is chosen and
+ * why is in `scripts/`. While Redis is away nothing throws: nothing is held, and nothing is taken.
+ */
+export class RedisReadyQueue implements ReadyQueue {
+  readonly #runner: ScriptRunner;
+  readonly #restoring: Restoring;
+  readonly #wakes: WakeRelay;
+  readonly #sources = new SourceList();
+  readonly #kept = new KeptFinishes();
+  readonly #stopListening: () => void;
+  #toldLevels = { generation: '', number: '0' };
+
+  constructor({ bus, ...options }: RedisReadyQueueOptions) {
+    this.#runner = new ScriptRunner(options);
+    this.#restoring = new Restoring(this.#runner);
+    this.#wakes = new WakeRelay(bus);
+    this.#stopListening = options.connection.onReturn(() => void this.#tellKept());
+  }
+
+  async beginRestore(): Promise<'yours' | 'busy' | 'open'> {
+    return unlessAway('busy', () => this.#restoring.begin());
+  }
+
+  async restore(state: ReadyState): Promise<boolean> {
+    const isDone = await unlessAway(false, () => this.#restoring.restore(state));
+    if (isDone) await this.#tellKept();
+    return isDone;
+  }
+
+  async offer(offers: readonly Offer[]): Promise<OfferAnswer> {
+    return unlessAway<OfferAnswer>({ kind: 'rebuild' }, async () => {
+      const outcomes: OfferOutcome[] = [];
+      for (const part of inChunks(offers, atOnce)) {
+        const [kind, told] = listOf(await this.#runner.run(offer, ...offerArguments(part)));
+        if (kind === 'rebuild') return { kind: 'rebuild' };
+        outcomes.push(...(textsOf(told) as OfferOutcome[]));
+      }
+      for (const wake of wakesOfOffers(offers, outcomes)) this.#wakes.tell(wake);
+      return { kind: 'offered', outcomes };
+    });
+  }
+
+  async take(request: TakeRequest): Promise<TakeAnswer> {
+    if (request.count < 1) throw new RangeError('a take asks for one entry at least');
+    return unlessAway<TakeAnswer>({ kind: 'rebuild' }, async () => {
+      for (let attempt = 0; attempt < maxTakeAttempts; attempt += 1) {
+        const reply = listOf(await this.#runner.run(take, ...this.#sources.argumentsFor(request)));
+        const [kind, version, keys] = reply;
+        if (kind === 'rebuild') return { kind: 'rebuild' };
+        if (!this.#kept.isEmpty) await this.#tellKept();
+        if (kind !== 'stale') return takeAnswer(reply);
+        this.#sources.update(String(version), textsOf(keys));
+      }
+      return { kind: 'wait', waitMs: 0 };
+    });
+  }
+
+  async confirm(grants: readonly Grant[]): Promise<void> {
+    await this.#tellGrants(confirm, grants);
+  }
+
+  async refund(grants: readonly Grant[]): Promise<void> {
+    await this.#tellGrants(refund, grants);
+  }
+
+  async finish(finished: readonly Finished[]): Promise<void> {
+    const saidAtMs = performance.now();
+    await this.#tellFinished(finished.map((one) => ({ ...one, saidAtMs })));
+  }
+
+  async remove(taskIds: readonly TaskId[]): Promise<void> {
+    await unlessAway(undefined, async () => {
+      for (const part of inChunks(taskIds, atOnce)) {
+        this.#tellWakes(await this.#runner.run(remove, ...part));
+      }
+    });
+  }
+
+  async configure(change: Configuration): Promise<void> {
+    await unlessAway(undefined, async () => {
+      this.#tellWakes(await this.#runner.run(configure, '', packConfiguration(change)));
+    });
+  }
+
+  async room(windows: readonly Window[]): Promise<readonly number[]> {
+    const none = windows.map(() => 0);
+    return unlessAway(none, async () => {
+      const pairs = windows.flatMap(({ lane, priority }) => [laneKey(lane), rankOf(priority)]);
+      return numbersOf(await this.#runner.run(room, ...pairs));
+    });
+  }
+
+  async missing(taskIds: readonly TaskId[]): Promise<readonly TaskId[]> {
+    return unlessAway<readonly TaskId[]>([], async () => {
+      const found: TaskId[] = [];
+      for (const part of inChunks(taskIds, atOnce)) {
+        found.push(...(textsOf(await this.#runner.run(missing, ...part)) as TaskId[]));
+      }
+      return found;
+    });
+  }
+
+  async listOut(after: OutCursor | null, limit: number): Promise<OutStretch> {
+    return unlessAway<OutStretch>({ entries: [], next: null }, async () => {
+      const [next, listed] = listOf(await this.#runner.run(listOut, after ?? '-inf', limit));
+      return { entries: outOf(listed), next: next === '' ? null : String(next) };
+    });
+  }
+
+  /**
+   * Counts from what this process was told last, not from what Redis sent last: an answer that was
+   * lost on the way is told again.
+   */
+  async levels(): Promise<readonly BucketLevel[]> {
+    return unlessAway<readonly BucketLevel[]>([], async () => {
+      const { generation, number } = this.#toldLevels;
+      const [now, last, told] = listOf(await this.#runner.run(levels, generation, number));
+      this.#toldLevels = { generation: String(now), number: String(last) };
+      return levelsOf(told);
+    });
+  }
+
+  async live(queue: string): Promise<LiveQueue> {
+    return unlessAway(emptyLive, async () => liveOf(await this.#runner.run(live, queue)));
+  }
+
+  async position(taskId: TaskId, limit: number): Promise<number | null> {
+    return unlessAway(null, async () => {
+      const reply = await this.#runner.run(position, taskId, limit);
+      return reply === null ? null : Number(reply);
+    });
+  }
+
+  onWake(listener: (wake: Wake) => number): () => void {
+    return this.#wakes.onWake(listener);
+  }
+
+  trouble(): string | null {
+    return this.#runner.trouble();
+  }
+
+  /** What is in Redis stays: it is not this process's alone. */
+  async close(): Promise<void> {
+    this.#stopListening();
+    this.#restoring.stop();
+    this.#wakes.close();
+  }
+
+  async #tellGrants(script: Script, grants: readonly Grant[]): Promise<void> {
+    await unlessAway(undefined, async () => {
+      for (const part of inChunks(grants, atOnce)) {
+        const pairs = part.flatMap(({ taskId, grant }) => [taskId, grant]);
+        this.#tellWakes((await this.#runner.run(script, ...pairs)) ?? []);
+      }
+    });
+  }
+
+  /** What can't be told now is kept: each holds a slot of its queue until it is. */
+  async #tellFinished(finished: readonly KeptFinish[]): Promise<void> {
+    for (const part of inChunks(finished, atOnce)) {
+      const reply = await unlessAway('closed', () =>
+        this.#runner.run(finish, ...finishArguments(part)),
+      );
+      if (reply === 'closed') this.#kept.keep(part);
+      else this.#tellWakes(reply);
+    }
+  }
+
+  async #tellKept(): Promise<void> {
+    await this.#tellFinished(this.#kept.takeAll());
+  }
+
+  #tellWakes(reply: Parameters<typeof wakesOf>[0]): void {
+    for (const wake of wakesOf(reply)) this.#wakes.tell(wake);
+  }
+}
+
+async function unlessAway<T>(whenAway: T, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    if (error instanceof RedisAwayError) return whenAway;
+    throw error;
+  }
+}
+
+/** Windows first; each offer then names its own by number. */
+function offerArguments(offers: readonly Offer[]): (string | number)[] {
+  const numbers = new Map<string, number>();
+  const windows: (string | number)[] = [];
+  const rows: (string | number)[] = [];
+  for (const { taskId, lane, priority, ageMs, eligibleAtMs, seq, cost } of offers) {
+    const key = laneKey(lane);
+    const rank = rankOf(priority);
+    const window = `${rank}${key}`;
+    let number = numbers.get(window);
+    if (number === undefined) {
+      number = numbers.size + 1;
+      numbers.set(window, number);
+      windows.push(key, rank);
+    }
+    const paddedSeq = String(seq).padStart(16, '0');
+    rows.push(taskId, number, Math.round(ageMs), eligibleAtMs, paddedSeq, costText(cost));
+  }
+  return [numbers.size, ...windows, ...rows];
+}
+
+function finishArguments(finished: readonly KeptFinish[]): (string | number)[] {
+  const nowMs = performance.now();
+  return finished.flatMap(({ taskId, queue, reserved, usage, saidAtMs }) => [
+    taskId,
+    queue,
+    usage === null ? '' : JSON.stringify(reserved),
+    usage === null ? '' : JSON.stringify(usage),
+    Math.floor(nowMs - saidAtMs),
+  ]);
+}
+
+function costText(cost: Cost): string {
+  const text = JSON.stringify(cost);
+  return text === '{}' ? '' : text;
+}
+
+/** Lane by lane, with the number accepted. */
+function wakesOfOffers(offers: readonly Offer[], outcomes: readonly OfferOutcome[]): Wake[] {
+  const wakes = new Map<string, Wake>();
+  for (const [index, { lane }] of offers.entries()) {
+    if (outcomes[index] !== 'accepted') continue;
+    const key = laneKey(lane);
+    const count = (wakes.get(key)?.count ?? 0) + 1;
+    wakes.set(key, { lanes: [lane], count });
+  }
+  return [...wakes.values()];
+}

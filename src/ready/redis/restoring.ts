@@ -1,0 +1,106 @@
+import { randomUUID } from 'node:crypto';
+import type { Configuration, ReadyState } from '../ready-queue.js';
+import { packConfiguration, type StartingTokens } from './packed-settings.js';
+import { inChunks } from './in-chunks.js';
+import { RedisAwayError, type ScriptRunner } from './script-runner.js';
+import { configure } from './scripts/configure.js';
+import { begin, open, renew, resume, wipe } from './scripts/restore.js';
+
+const renewEveryMs = 3_000;
+/** Whoever asked for the restore and does not come back with it is not waited for any longer. */
+const renewForMs = 60_000;
+const atOnce = 1_000;
+const settingsAtOnce = 200;
+
+/** The steps of a restore. One process at a time goes them; between two of them it may lose its place. */
+export class Restoring {
+  readonly #runner: ScriptRunner;
+  #token: string | null = null;
+  #renewal: NodeJS.Timeout | null = null;
+
+  constructor(runner: ScriptRunner) {
+    this.#runner = runner;
+  }
+
+  async begin(): Promise<'yours' | 'busy' | 'open'> {
+    const token = this.#token ?? randomUUID();
+    const answer = await this.#runner.run(begin, token, '');
+    if (answer !== 'yours') return answer === 'open' ? 'open' : 'busy';
+    this.#token = token;
+    this.#keepPlace(token);
+    return 'yours';
+  }
+
+  /** False: another process is at it. */
+  async restore({ generation, levels, running, ...configuration }: ReadyState): Promise<boolean> {
+    const token = this.#token ?? (await this.#force());
+    this.stop();
+    if (token === null) return false;
+    const tokens = new Map(levels.map(({ bucket, tokens }) => [bucket, tokens]));
+    return (
+      (await this.#wipe(token)) &&
+      (await this.#configure(token, configuration, tokens)) &&
+      (await this.#resume(token, running)) &&
+      (await this.#runner.run(open, token, generation)) === 'open'
+    );
+  }
+
+  /** Gives its place up, unless a restore is under way. */
+  stop(): void {
+    if (this.#renewal !== null) clearInterval(this.#renewal);
+    this.#renewal = null;
+    this.#token = null;
+  }
+
+  /** What is open is closed: a restore that nobody asked about comes from who knows better. */
+  async #force(): Promise<string | null> {
+    const token = randomUUID();
+    return (await this.#runner.run(begin, token, 'forced')) === 'yours' ? token : null;
+  }
+
+  #keepPlace(token: string): void {
+    if (this.#renewal !== null) clearInterval(this.#renewal);
+    let renewals = 0;
+    this.#renewal = setInterval(() => {
+      renewals += 1;
+      if (renewals * renewEveryMs > renewForMs) this.stop();
+      else void this.#runner.run(renew, token).catch(ignoreAway);
+    }, renewEveryMs);
+    this.#renewal.unref();
+  }
+
+  async #wipe(token: string): Promise<boolean> {
+    for (;;) {
+      const answer = await this.#runner.run(wipe, token);
+      if (answer !== 'more') return answer === 'done';
+    }
+  }
+
+  async #configure(
+    token: string,
+    { limits, queues }: Configuration,
+    tokens: StartingTokens,
+  ): Promise<boolean> {
+    const parts: Configuration[] = [
+      ...inChunks(limits, settingsAtOnce).map((part) => ({ limits: part, queues: [] })),
+      ...inChunks(queues, settingsAtOnce).map((part) => ({ limits: [], queues: part })),
+    ];
+    for (const part of parts) {
+      const answer = await this.#runner.run(configure, token, packConfiguration(part, tokens));
+      if (answer === 'lost') return false;
+    }
+    return true;
+  }
+
+  async #resume(token: string, running: ReadyState['running']): Promise<boolean> {
+    for (const part of inChunks(running, atOnce)) {
+      const pairs = part.flatMap(({ taskId, queue }) => [taskId, queue]);
+      if ((await this.#runner.run(resume, token, ...pairs)) === 'lost') return false;
+    }
+    return true;
+  }
+}
+
+function ignoreAway(error: unknown): void {
+  if (!(error instanceof RedisAwayError)) throw error;
+}

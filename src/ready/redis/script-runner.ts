@@ -1,0 +1,91 @@
+import type { Clock } from '../../runtime/clock.js';
+import type { Logger } from '../../runtime/log.js';
+import type { RedisConnection } from './connection.js';
+import type { Script } from './script.js';
+
+/** Redis can't do it now. Nothing is wrong with what was asked. */
+export class RedisAwayError extends Error {
+  override readonly name = 'RedisAwayError';
+}
+
+export type Reply = string | number | null | readonly Reply[];
+export type Argument = string | number;
+
+export interface ScriptRunnerOptions {
+  readonly connection: RedisConnection;
+  /** Before all keys. Holds the hash tag. */
+  readonly prefix: string;
+  /** For tests: the scripts then go by this clock, and not by that of Redis. */
+  readonly clock?: Clock;
+  readonly log: Logger;
+}
+
+/** Runs scripts by their hash, and tells once when Redis stops answering them. */
+export class ScriptRunner {
+  readonly #connection: RedisConnection;
+  readonly #prefix: string;
+  readonly #clock: Clock | null;
+  readonly #log: Logger;
+  #trouble: string | null = null;
+
+  constructor({ connection, prefix, clock, log }: ScriptRunnerOptions) {
+    this.#connection = connection;
+    this.#prefix = prefix;
+    this.#clock = clock ?? null;
+    this.#log = log;
+  }
+
+  trouble(): string | null {
+    return this.#connection.trouble() ?? this.#trouble;
+  }
+
+  /** Throws `RedisAwayError` when Redis can't be used, and anything else only for a fault of ours. */
+  async run(script: Script, ...values: readonly Argument[]): Promise<Reply> {
+    try {
+      const reply = await this.#evaluate(script, values);
+      this.#note(null);
+      return reply;
+    } catch (error) {
+      if (!(error instanceof Error)) throw error;
+      if (!isAway(error)) {
+        throw new Error(`the script ${script.name} failed: ${error.message}`, { cause: error });
+      }
+      this.#note(error);
+      throw new RedisAwayError(error.message, { cause: error });
+    }
+  }
+
+  async #evaluate({ sha, text }: Script, values: readonly Argument[]): Promise<Reply> {
+    const { client } = this.#connection;
+    const rest = [this.#prefix, this.#clock === null ? '' : this.#clock.nowMs(), ...values];
+    try {
+      return (await client.evalsha(sha, 1, ...rest)) as Reply;
+    } catch (error) {
+      if (!(error instanceof Error) || !error.message.startsWith('NOSCRIPT')) throw error;
+      return (await client.eval(text, 1, ...rest)) as Reply;
+    }
+  }
+
+  /** A lost connection is told by the connection itself; what else keeps Redis from serving is not. */
+  #note(error: Error | null): void {
+    const wasTold = this.#trouble !== null;
+    this.#trouble = error === null ? null : `Redis can't be used: ${error.message}`;
+    if (error === null) {
+      if (wasTold) this.#log.info('Redis serves the ready queue again');
+    } else if (!wasTold && this.#connection.trouble() === null) {
+      this.#log.warn({ reason: error.message }, 'Redis does not serve the ready queue');
+    }
+  }
+}
+
+/**
+ * An answer of Redis that says "not now": it loads its data, is a replica, has lost its cluster, is
+ * full, or is busy. Redis 6 puts what went wrong inside a script in the middle of the message.
+ */
+const notNow =
+  /\b(READONLY|LOADING|CLUSTERDOWN|MASTERDOWN|TRYAGAIN|MOVED|ASK|BUSY|NOREPLICAS|MISCONF|OOM|UNKILLABLE)\b/;
+
+function isAway(error: Error): boolean {
+  // Whatever is not an answer of Redis is the lack of one: closed, refused, timed out.
+  return error.name !== 'ReplyError' || notNow.test(error.message);
+}

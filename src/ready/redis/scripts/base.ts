@@ -1,0 +1,78 @@
+/**
+ * What every script begins with. All keys are made from the prefix, which is `KEYS[1]` and holds the
+ * hash tag: whatever a script touches is in one slot.
+ *
+ * Numbers that are handed to Redis are printed so that they come back unchanged; those that are
+ * joined to a text lose digits past the 14th, so they are formatted first.
+ */
+export const base = String.raw`
+local call = redis.call
+local huge = math.huge
+local prefix = KEYS[1]
+local metaKey = prefix .. 'meta'
+local buildingKey = prefix .. 'building'
+local entriesKey = prefix .. 'entries'
+local outKey = prefix .. 'out'
+
+local found = call('HMGET', metaKey, 'generation', 'run', 'counter', 'sources', 'ahead', 'last')
+local meta = {
+  generation = found[1],
+  run = found[2],
+  counter = tonumber(found[3] or 0),
+  sources = found[4] or '',
+  ahead = tonumber(found[5] or 0),
+  last = tonumber(found[6] or 0),
+}
+local isOpen = meta.generation ~= false
+
+local function runOfServer()
+  return string.match(call('INFO', 'server'), 'run_id:(%x+)')
+end
+
+-- Contents that another run of the server made are older than what that run was told last.
+local function isOfThisRun()
+  return isOpen and meta.run == runOfServer()
+end
+
+-- Whole milliseconds that never go back: when the clock is set back, it goes on from where it was.
+local function readClock(given)
+  local ms
+  if given == '' then
+    local time = call('TIME')
+    ms = time[1] * 1000 + math.floor(time[2] / 1000)
+  else
+    ms = math.floor(tonumber(given))
+  end
+  if ms + meta.ahead < meta.last then meta.ahead = meta.last - ms end
+  meta.last = ms + meta.ahead
+  return meta.last
+end
+
+local now = readClock(ARGV[1])
+
+-- One counter for turns, grants and the order of changes.
+local function nextNumber()
+  meta.counter = meta.counter + 1
+  return meta.counter
+end
+
+local function saveMeta()
+  call('HSET', metaKey, 'counter', meta.counter, 'ahead', meta.ahead, 'last', meta.last)
+end
+
+-- Lua passes a few thousand arguments at most. A chunk must hold whole pairs.
+local chunk = 1000
+local function callWithAll(command, key, arguments)
+  for first = 1, #arguments, chunk do
+    call(command, key, unpack(arguments, first, math.min(first + chunk - 1, #arguments)))
+  end
+end
+local function append(list, ...)
+  local size = #list
+  for index = 1, select('#', ...) do list[size + index] = (select(index, ...)) end
+end
+
+local function whole(number)
+  return string.format('%.0f', number)
+end
+`;

@@ -1,0 +1,139 @@
+import { script } from '../script.js';
+import { ageing } from './ageing.js';
+import { base } from './base.js';
+import { buckets } from './buckets.js';
+import { building } from './building.js';
+import { sources } from './sources.js';
+import { windows } from './windows.js';
+import { queues } from './queues.js';
+import { wakes } from './wakes.js';
+
+const putting = String.raw`
+-- A new bucket starts full, or with the tokens given; a changed one keeps its tokens.
+local function levelOfBucket(bucket, shape)
+  if shape.tokens then return math.min(shape.capacity, shape.tokens * shape.token) end
+  if not bucket or bucket.unit ~= shape.unit then return shape.capacity end
+  return math.min(shape.capacity, (bucket.level / bucket.token) * shape.token)
+end
+
+local function hasShape(bucket, shape)
+  return bucket and bucket.unit == shape.unit and bucket.token == shape.token
+    and bucket.gain == shape.gain and bucket.capacity == shape.capacity
+end
+
+local function putBucket(shape)
+  local bucket = loadBucket(shape.bucket)
+  local key = prefix .. 'b:' .. shape.bucket
+  call('HSET', key, 'limit', shape.limit, 'version', shape.version or 0)
+  if hasShape(bucket, shape) and not shape.tokens then return end
+  buckets[shape.bucket] = {
+    name = shape.bucket,
+    key = key,
+    unit = shape.unit,
+    token = shape.token,
+    gain = shape.gain,
+    capacity = shape.capacity,
+    level = levelOfBucket(bucket, shape),
+    grant = bucket and bucket.unit == shape.unit and bucket.grant or '',
+    isChanged = true,
+  }
+  call('HSET', key, 'unit', shape.unit, 'token', shape.token, 'gain', shape.gain,
+    'capacity', shape.capacity)
+end
+
+local function dropBucket(name)
+  call('DEL', prefix .. 'b:' .. name)
+  call('ZREM', changedKey, name)
+  buckets[name] = nil
+end
+
+-- Queues that use a limit which was not known gave nothing until now.
+local function openUsersOf(limit)
+  for _, source in ipairs(call('SMEMBERS', prefix .. 'sources-of:' .. limit)) do
+    for _, key in ipairs(call('ZRANGEBYSCORE', prefix .. 'parked:' .. source, '+inf', '+inf')) do
+      openLane(loadLane(key))
+    end
+  end
+end
+
+local function configureLimit(limit)
+  local known = call('HGET', prefix .. 'b:' .. limit.bucket, 'version')
+  if known and limit.version <= tonumber(known) then return end
+  putBucket(limit)
+  if not known then openUsersOf(limit.name) end
+  wakeSourcesOf(limit.name)
+end
+`;
+
+const body = String.raw`
+local token = ARGV[2]
+local change = cjson.decode(ARGV[3])
+
+if token ~= '' then
+  if not isStillBuilding(token) then return 'lost' end
+elseif not isOpen then
+  return {}
+end
+
+local function settingsOf(given)
+  local settings = given.settings
+  settings.version = given.version
+  settings.maxConcurrency = settings.maxConcurrency or huge
+  settings.lowToMedium = settings.lowToMedium or huge
+  settings.lowToHigh = settings.lowToHigh or huge
+  settings.mediumToHigh = settings.mediumToHigh or huge
+  settings.pausedUntil = -huge
+  if settings.isPaused then settings.pausedUntil = now + (settings.pausedFor or huge) end
+  return settings
+end
+
+local function replaceBuckets(given, former)
+  local isOwn = {}
+  for _, shape in ipairs(given.buckets) do
+    isOwn[shape.bucket] = true
+    putBucket(shape)
+  end
+  for _, limit in ipairs(former.limits) do
+    if not limit.isShared and not isOwn[limit.bucket] then dropBucket(limit.bucket) end
+  end
+end
+
+-- All that waits may have become open, more urgent, or another source's.
+local function placeLanes(queue, former)
+  for _, key in ipairs(call('SMEMBERS', prefix .. 'lanes:' .. queue.name)) do
+    local lane = loadLane(key)
+    if former.class ~= queue.settings.class then
+      lane.source = former.class .. '\n' .. lane.group
+      leaveSource(lane)
+      lane.source = queue.settings.class .. '\n' .. lane.group
+      registerSource(lane.source)
+    end
+    openLane(lane)
+  end
+end
+
+local function configureQueue(given)
+  local queue = loadQueue(given.name)
+  local former = queue.settings
+  if former.version and given.version <= former.version then return end
+  queue.settings = settingsOf(given)
+  queue.isChanged = true
+  call('HSET', queue.key, 'settings', cmsgpack.pack(queue.settings))
+  replaceBuckets(given, former)
+  placeLanes(queue, former)
+  wakeQueue(queue)
+end
+
+for _, limit in ipairs(change.limits) do configureLimit(limit) end
+for _, given in ipairs(change.queues) do configureQueue(given) end
+saveBuckets()
+saveQueues()
+saveMeta()
+return wakes
+`;
+
+/** Newer versions of limits and of the settings of queues. Limits first. */
+export const configure = script(
+  'configure',
+  ...[base, queues, ageing, windows, sources, buckets, wakes, building, putting, body],
+);

@@ -1,0 +1,76 @@
+import { requestUnit } from '../../../domain/token-bucket.js';
+
+/** What lets an entry go, and when: slots, pause, tokens, and the entry that its queue is short of. */
+export const gate = String.raw`
+local function costOf(entry)
+  if not entry.cost then
+    if not entry.costText then
+      local waiting = parseWaiting(entry.taskId, call('HGET', entriesKey, entry.taskId))
+      entry.costText = waiting.costText
+    end
+    entry.cost = parseCost(entry.costText)
+  end
+  return entry.cost
+end
+
+local function costInBucket(entry, bucket)
+  return bucket.unit == '${requestUnit}' and 1 or costOf(entry)[bucket.unit] or 0
+end
+
+-- When the queue's own buckets, or those that it shares, hold what the entry costs.
+local function tokensAt(entry, areShared)
+  local at = now
+  for _, limit in ipairs(entry.queue.settings.limits) do
+    if limit.isShared == areShared then
+      local bucket = loadBucket(limit.bucket)
+      at = math.max(at, now + tokenWait(bucket, costInBucket(entry, bucket)))
+    end
+  end
+  return at
+end
+
+local function shortEntryOf(queue)
+  if queue.short == '' then return nil end
+  if not queue.shortEntry or queue.shortEntry.taskId ~= queue.short then
+    queue.shortEntry = parseWaiting(queue.short, call('HGET', entriesKey, queue.short))
+    queue.shortEntry.queue = queue
+  end
+  return queue.shortEntry
+end
+
+-- When the entry that its queue is short of lets this one pass: now, if it does not come first.
+local function obstacleGoesAt(entry)
+  local short = shortEntryOf(entry.queue)
+  if not short or short.taskId == entry.taskId or isTakenBefore(entry, short) then return now end
+  return tokensAt(short, false)
+end
+
+local function setShort(queue, taskId)
+  if queue.short == taskId then return end
+  queue.short = taskId
+  queue.isChanged = true
+  openParkedLanes(queue)
+end
+
+-- When its queue's own conditions let an entry go.
+local function opensAt(entry)
+  local queue, settings = entry.queue, entry.queue.settings
+  if freeSlots(queue) <= 0 then return huge end
+  local at = math.max(now, settings.pausedUntil)
+  if #settings.limits == 0 then return at end
+  if not knowsItsLimits(queue) then return huge end
+  return math.max(at, tokensAt(entry, false), obstacleGoesAt(entry))
+end
+
+-- Of an entry whose turn it is: its queue is short of it, if it waits for tokens and for no other
+-- entry. If it waits for another, it is to be looked at again when that one goes.
+local function noteIfShort(entry)
+  if #entry.queue.settings.limits == 0 then return end
+  local obstacleAt = obstacleGoesAt(entry)
+  if obstacleAt > now then
+    entry.lane.lookAgainAt = obstacleAt
+  elseif tokensAt(entry, false) > now then
+    setShort(entry.queue, entry.taskId)
+  end
+end
+`;

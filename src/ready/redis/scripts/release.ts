@@ -1,0 +1,123 @@
+import { requestUnit } from '../../../domain/token-bucket.js';
+import { script } from '../script.js';
+import { ageing } from './ageing.js';
+import { base } from './base.js';
+import { buckets } from './buckets.js';
+import { entries } from './entries.js';
+import { sources } from './sources.js';
+import { windows } from './windows.js';
+import { queues } from './queues.js';
+import { wakes } from './wakes.js';
+
+const releasing = String.raw`
+local gone, isGone = {}, {}
+-- Queues that had no free slot, those whose own tokens changed, and those with more than before.
+local wereFull, haveChanged, haveRisen = {}, {}, {}
+local risenLimits = {}
+
+local function release(taskId, out)
+  local queue = loadQueue(out.queueName)
+  if freeSlots(queue) <= 0 then wereFull[queue] = true end
+  queue.slots = queue.slots - 1
+  if out.isConfirmed then queue.running = queue.running - 1 end
+  queue.isChanged = true
+  isGone[taskId] = true
+  gone[#gone + 1] = taskId
+end
+
+local function settleLimit(queue, limit, bucket, reserved, used)
+  local hasRisen = settle(bucket, reserved, used)
+  if not limit.isShared then haveChanged[queue] = true end
+  if not hasRisen then return end
+  if limit.isShared then risenLimits[limit.name] = true else haveRisen[queue] = true end
+end
+
+local function openAndWake()
+  local opened = {}
+  for queue in pairs(wereFull) do opened[queue] = freeSlots(queue) > 0 or nil end
+  for queue in pairs(haveRisen) do opened[queue] = true end
+  -- With fewer tokens nothing opens, but what waits for a slot may have become short.
+  for queue in pairs(haveChanged) do openParkedLanes(queue) end
+  for queue in pairs(opened) do
+    openParkedLanes(queue)
+    wakeQueue(queue)
+  end
+  for limit in pairs(risenLimits) do wakeSourcesOf(limit) end
+end
+
+local function finishRelease()
+  callWithAll('HDEL', entriesKey, gone)
+  callWithAll('ZREM', outKey, gone)
+  openAndWake()
+  saveBuckets()
+  saveQueues()
+  saveMeta()
+  return wakes
+end
+`;
+
+const refundBody = String.raw`
+if not isOpen then return {} end
+
+-- A later take was judged by what this one left: only the last one gives its tokens back.
+local function giveTokensBack(out)
+  local queue = loadQueue(out.queueName)
+  local cost = parseCost(out.costText)
+  for _, limit in ipairs(queue.settings.limits) do
+    local bucket = loadBucket(limit.bucket)
+    if bucket and bucket.grant == out.grant then
+      local reserved = bucket.unit == '${requestUnit}' and 1 or cost[bucket.unit] or 0
+      settleLimit(queue, limit, bucket, reserved, 0)
+    end
+  end
+end
+
+for index, record in ipairs(readRecords(argumentsFrom(2, 2))) do
+  local taskId, grant = ARGV[2 * index], ARGV[2 * index + 1]
+  local out = parseOut(record)
+  if out and not out.isConfirmed and out.grant == grant and not isGone[taskId] then
+    giveTokensBack(out)
+    release(taskId, out)
+  end
+end
+return finishRelease()
+`;
+
+const finishBody = String.raw`
+local firstFinished, arguments = 2, 5
+
+if not isOpen then return 'closed' end
+
+local function settleUsage(name, reserved, usage)
+  local queue = loadQueue(name)
+  for _, limit in ipairs(queue.settings.limits) do
+    local bucket = loadBucket(limit.bucket)
+    if bucket and bucket.unit ~= '${requestUnit}' and usage[bucket.unit] then
+      settleLimit(queue, limit, bucket, reserved[bucket.unit] or 0, usage[bucket.unit])
+    end
+  end
+end
+
+-- What was told late may be of a taking before this one. Nobody knows since when restored ones run.
+local function isOfThisTaking(out, agoMs)
+  return out.grant == '' or out.since <= now - agoMs
+end
+
+for index, record in ipairs(readRecords(argumentsFrom(firstFinished, arguments))) do
+  local at = firstFinished + (index - 1) * arguments
+  local taskId, name, reserved, usage = ARGV[at], ARGV[at + 1], ARGV[at + 2], ARGV[at + 3]
+  local agoMs = tonumber(ARGV[at + 4])
+  local out = parseOut(record)
+  if usage ~= '' then settleUsage(name, parseCost(reserved), parseCost(usage)) end
+  if out and not isGone[taskId] and isOfThisTaking(out, agoMs) then release(taskId, out) end
+end
+return finishRelease()
+`;
+
+const shared = [base, queues, ageing, windows, sources, entries, buckets, wakes, releasing];
+
+/** What Postgres refused: the slot comes back, and tokens where that breaks no bound. */
+export const refund = script('refund', ...shared, refundBody);
+
+/** What no longer runs: the slot comes back, and the real usage is settled. */
+export const finish = script('finish', ...shared, finishBody);

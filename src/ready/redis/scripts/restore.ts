@@ -1,0 +1,98 @@
+import { script } from '../script.js';
+import { base } from './base.js';
+import { building, buildingMs } from './building.js';
+import { entries } from './entries.js';
+import { queues } from './queues.js';
+
+const beginBody = String.raw`
+local token = ARGV[2]
+local isForced = ARGV[3] == 'forced'
+
+if not isForced and isOfThisRun() then return 'open' end
+local holder = call('GET', buildingKey)
+if holder and holder ~= token then return 'busy' end
+call('SET', buildingKey, token, 'PX', ${buildingMs})
+call('HDEL', metaKey, 'generation', 'run')
+return 'yours'
+`;
+
+const renewBody = String.raw`
+return isStillBuilding(ARGV[2]) and 1 or 0
+`;
+
+const wipeBody = String.raw`
+local token = ARGV[2]
+local atOnce = 200
+
+if not isStillBuilding(token) then return 'lost' end
+
+local function wipeQueue(name)
+  for _, lane in ipairs(call('SMEMBERS', prefix .. 'lanes:' .. name)) do
+    for rank = 0, 2 do call('UNLINK', prefix .. 'w' .. rank .. ':' .. lane) end
+  end
+  call('DEL', prefix .. 'q:' .. name, prefix .. 'lanes:' .. name, prefix .. 'parked-of:' .. name)
+end
+
+local function wipeSource(source)
+  for _, kind in ipairs({ 'index:', 'parked:', 'alarms:' }) do
+    call('UNLINK', prefix .. kind .. source)
+  end
+  for limit in string.gmatch(string.match(source, '^[^\n]*'), '[^\t]+') do
+    call('DEL', prefix .. 'sources-of:' .. limit)
+  end
+end
+
+local names = call('SPOP', prefix .. 'queues', atOnce)
+for _, name in ipairs(names) do wipeQueue(name) end
+local sources = call('SPOP', prefix .. 'sources', atOnce)
+for _, source in ipairs(sources) do wipeSource(source) end
+local popped = call('ZPOPMIN', prefix .. 'changed', atOnce)
+for index = 1, #popped, 2 do call('DEL', prefix .. 'b:' .. popped[index]) end
+if #names + #sources + #popped > 0 then return 'more' end
+call('UNLINK', entriesKey, outKey, prefix .. 'idle')
+return 'done'
+`;
+
+const resumeBody = String.raw`
+local token = ARGV[2]
+
+if not isStillBuilding(token) then return 'lost' end
+for at = 3, #ARGV, 2 do
+  local taskId, name = ARGV[at], ARGV[at + 1]
+  if call('HSETNX', entriesKey, taskId, outRecord('R', name, '', whole(now), '')) == 1 then
+    call('ZADD', outKey, nextNumber(), taskId)
+    local queue = loadQueue(name)
+    queue.slots, queue.running, queue.isChanged = queue.slots + 1, queue.running + 1, true
+  end
+end
+saveQueues()
+saveMeta()
+return 'resumed'
+`;
+
+const openBody = String.raw`
+local token = ARGV[2]
+local generation = ARGV[3]
+
+if not isStillBuilding(token) then return 'lost' end
+call('HSET', metaKey, 'generation', generation, 'run', runOfServer(),
+  'sources', generation .. '.' .. whole(nextNumber()))
+call('DEL', buildingKey)
+saveMeta()
+return 'open'
+`;
+
+/** Closes the queue for a restore, unless it is open or another process is at it. */
+export const begin = script('begin', base, beginBody);
+
+/** Keeps the place of the process that restores. */
+export const renew = script('renew', base, building, renewBody);
+
+/** Deletes what is left of older contents, some of it at a time. */
+export const wipe = script('wipe', base, building, wipeBody);
+
+/** Brings back what runs. */
+export const resume = script('resume', base, queues, entries, building, resumeBody);
+
+/** The last step: from now on there are takes and offers. */
+export const open = script('open', base, building, openBody);

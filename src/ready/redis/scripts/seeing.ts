@@ -1,0 +1,155 @@
+import { script } from '../script.js';
+import { ageing } from './ageing.js';
+import { base } from './base.js';
+import { buckets } from './buckets.js';
+import { entries } from './entries.js';
+import { windows } from './windows.js';
+import { queues } from './queues.js';
+
+const roomBody = String.raw`
+local room = {}
+for at = 2, #ARGV, 2 do
+  local lane = loadLane(ARGV[at])
+  local size = call('ZCARD', windowKey(ARGV[at + 1], lane.key))
+  room[#room + 1] = math.max(0, lane.queue.settings.maxReady - size)
+end
+return room
+`;
+
+const missingBody = String.raw`
+local missing = {}
+local ids = argumentsFrom(2, 1)
+for index, record in ipairs(readRecords(ids)) do
+  if not record then missing[#missing + 1] = ids[index] end
+end
+return missing
+`;
+
+const listOutBody = String.raw`
+local after, limit = ARGV[2], tonumber(ARGV[3])
+
+local found = call('ZRANGEBYSCORE', outKey, '(' .. after, '+inf', 'WITHSCORES', 'LIMIT', 0, limit + 1)
+local isLast = #found / 2 <= limit
+local ids = {}
+for index = 1, math.min(#found / 2, limit) do ids[index] = found[2 * index - 1] end
+local listed = {}
+for index, record in ipairs(readRecords(ids)) do
+  local out = parseOut(record)
+  append(listed, ids[index], out.grant, out.queueName, out.isConfirmed and 1 or 0, now - out.since)
+end
+return { isLast and '' or found[2 * limit], listed }
+`;
+
+const levelsBody = String.raw`
+local generation, after = ARGV[2], ARGV[3]
+
+if not isOpen then return { '', '0', {} } end
+if generation ~= meta.generation then after = '-inf' end
+local levels = {}
+for _, name in ipairs(call('ZRANGEBYSCORE', changedKey, '(' .. after, '+inf')) do
+  local bucket = loadBucket(name)
+  append(levels, name, string.format('%.17g', bucket.level / bucket.token))
+end
+return { meta.generation, whole(meta.counter), levels }
+`;
+
+/** In a window those that fulfil such a condition come first: halving finds how many they are. */
+const counting = String.raw`
+local function countFirst(lane, rank, condition)
+  local key = windowKey(rank, lane.key)
+  local low, high = 0, lane.queue[rank] == 0 and 0 or call('ZCARD', key)
+  while low < high do
+    local middle = math.floor((low + high) / 2)
+    local found = call('ZRANGE', key, middle, middle, 'WITHSCORES')
+    if condition(entryOf(lane, rank, found[1], found[2])) then low = middle + 1 else high = middle end
+  end
+  return low
+end
+
+local function lanesOf(queue)
+  local found = call('SMEMBERS', prefix .. 'lanes:' .. queue.name)
+  for index, key in ipairs(found) do found[index] = loadLane(key) end
+  return found
+end
+`;
+
+const positionBody = String.raw`
+local taskId, limit = ARGV[2], tonumber(ARGV[3])
+
+local waiting = parseWaiting(taskId, call('HGET', entriesKey, taskId))
+if not waiting then return false end
+local queue = loadLane(waiting.laneKey).queue
+waiting.queue = queue
+local count = 0
+for _, lane in ipairs(lanesOf(queue)) do
+  for rank = 0, 2 do
+    count = count + countFirst(lane, rank, function(other) return isTakenBefore(other, waiting) end)
+  end
+  if count >= limit then return limit end
+end
+return count
+`;
+
+const liveBody = String.raw`
+local queue = loadQueue(ARGV[2])
+
+-- How many of a rank have become at least as urgent as a level.
+local function countAged(lane, rank, level)
+  local eligibleBy = now - ageFor(queue.settings, rank, level)
+  return countFirst(lane, rank, function(entry) return entry.eligibleAt <= eligibleBy end)
+end
+
+local mediumToHigh, lowToHigh, lowToMedium, oldest = 0, 0, 0, huge
+for _, lane in ipairs(lanesOf(queue)) do
+  mediumToHigh = mediumToHigh + countAged(lane, 1, 0)
+  lowToHigh = lowToHigh + countAged(lane, 2, 0)
+  lowToMedium = lowToMedium + countAged(lane, 2, 1)
+  for rank = 0, 2 do
+    local head = headOfWindow(lane, rank)
+    if head then oldest = math.min(oldest, head.eligibleAt) end
+  end
+end
+-- Whoever is old enough for high was old enough for medium, and is in both counts.
+lowToMedium = lowToMedium - lowToHigh
+
+local levels = {}
+for _, limit in ipairs(queue.settings.limits) do
+  local bucket = loadBucket(limit.bucket)
+  if bucket then
+    local tokens = string.format('%.17g', bucket.level / bucket.token)
+    append(levels, bucket.name, tokens, call('HGET', bucket.key, 'limit'))
+  end
+end
+return {
+  { queue[0], queue[1], queue[2] },
+  {
+    queue[0] + mediumToHigh + lowToHigh,
+    queue[1] - mediumToHigh + lowToMedium,
+    queue[2] - lowToHigh - lowToMedium,
+  },
+  queue.running,
+  oldest < huge and now - oldest or '',
+  levels,
+}
+`;
+
+/** Free places of windows. */
+export const room = script('room', base, queues, windows, roomBody);
+
+/** Which ids have no record. */
+export const missing = script('missing', base, entries, missingBody);
+
+/** What is taken or runs, in the order of taking. */
+export const listOut = script('list-out', base, entries, listOutBody);
+
+/** Levels of the buckets that changed after a number of the counter. */
+export const levels = script('levels', base, buckets, levelsBody);
+
+/** How many of its queue are taken before a task. */
+export const position = script(
+  'position',
+  ...[base, queues, ageing, windows, entries, counting, positionBody],
+);
+
+/** What is to be seen of a queue. */
+export const live = script('live', ...[base, queues, ageing, windows, buckets, counting, liveBody]);

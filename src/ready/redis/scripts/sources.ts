@@ -1,0 +1,130 @@
+/**
+ * The sources that lanes are taken from. A source is all lanes of one task type, one capability set
+ * and one set of shared limits (its class): a worker can do all of them or none.
+ *
+ * - `lanes:` queue: its lanes that hold something.
+ * - `index:` source: lanes that may be open, by level and turn. A turn can be too small, never too
+ *   large, once its queue was served elsewhere: whoever finds it first corrects it.
+ * - `parked:` source: lanes that are closed, by when to look again; `parked-of:` queue: the same lanes.
+ * - `alarms:` source: when to look at a lane again, parked or not: its level changes by age, or the
+ *   entry that stands in its way goes.
+ * - `sources`: all sources, with lanes or without; `sources-of:` limit: those that share it.
+ */
+export const sources = String.raw`
+local sourcesKey = prefix .. 'sources'
+local maxSources = 10000
+local levelSpan = 2 ^ 50
+-- Sources that a lane entered, left or changed its place in.
+local moved = {}
+
+-- The names of the limits that the queues of a source share.
+local function limitsOf(source)
+  return string.gmatch(string.match(source, '^[^\n]*'), '[^\t]+')
+end
+
+local function pruneSources()
+  local limit = tonumber(call('HGET', metaKey, 'prune-sources-at') or maxSources)
+  if call('SCARD', sourcesKey) <= limit then return end
+  local empty = {}
+  for _, source in ipairs(call('SMEMBERS', sourcesKey)) do
+    if call('EXISTS', prefix .. 'index:' .. source, prefix .. 'parked:' .. source) == 0 then
+      empty[#empty + 1] = source
+    end
+  end
+  callWithAll('SREM', sourcesKey, empty)
+  for _, source in ipairs(empty) do
+    for limit in limitsOf(source) do call('SREM', prefix .. 'sources-of:' .. limit, source) end
+  end
+  local twice = 2 * call('SCARD', sourcesKey)
+  call('HSET', metaKey, 'prune-sources-at', math.max(maxSources, twice))
+end
+
+-- Sources stay when they are empty: one that fills and empties all the time is not news each time.
+local function registerSource(source)
+  if call('SADD', sourcesKey, source) == 0 then return end
+  for limit in limitsOf(source) do call('SADD', prefix .. 'sources-of:' .. limit, source) end
+  pruneSources()
+  meta.sources = meta.generation .. '.' .. whole(nextNumber())
+  call('HSET', metaKey, 'sources', meta.sources)
+end
+
+local function unpark(lane)
+  local queue = lane.queue
+  if queue.parked == 0 or call('ZREM', prefix .. 'parked:' .. lane.source, lane.key) == 0 then return end
+  call('SREM', prefix .. 'parked-of:' .. queue.name, lane.key)
+  queue.parked = queue.parked - 1
+  queue.isChanged = true
+end
+
+local function leaveSource(lane)
+  call('ZREM', prefix .. 'index:' .. lane.source, lane.key)
+  call('ZREM', prefix .. 'alarms:' .. lane.source, lane.key)
+  unpark(lane)
+end
+
+-- When a head becomes more urgent than this level, which none is yet.
+local function promotesAt(lane, level)
+  local first = huge
+  for rank = level, 2 do
+    local head = level > 0 and headOfWindow(lane, rank)
+    if head then
+      first = math.min(first, head.eligibleAt + ageFor(lane.queue.settings, rank, level - 1))
+    end
+  end
+  return first
+end
+
+-- When to look at the lane again, if nothing happens to it before.
+local function setAlarm(lane, level)
+  local at = math.min(promotesAt(lane, level), lane.lookAgainAt or huge)
+  lane.lookAgainAt = nil
+  if at < huge then
+    call('ZADD', prefix .. 'alarms:' .. lane.source, at, lane.key)
+  else
+    call('ZREM', prefix .. 'alarms:' .. lane.source, lane.key)
+  end
+end
+
+local function scoreOf(level, turn)
+  return level * levelSpan + turn
+end
+
+local function noteMove(lane, isParked)
+  lane.isParked, lane.isMisplaced, lane.hasMoved = isParked, false, true
+  moved[lane.source] = true
+end
+
+-- To be called when a lane's heads have changed, or when it may have opened.
+local function openLane(lane)
+  local head = headOf(lane)
+  if head then
+    local level = levelOf(head)
+    call('ZADD', prefix .. 'index:' .. lane.source, scoreOf(level, lane.queue.turn), lane.key)
+    setAlarm(lane, level)
+    unpark(lane)
+  else
+    leaveSource(lane)
+    call('SREM', prefix .. 'lanes:' .. lane.queue.name, lane.key)
+  end
+  noteMove(lane, false)
+end
+
+local function parkLane(lane, untilMs)
+  local queue = lane.queue
+  if lane.isMisplaced or lane.lookAgainAt then setAlarm(lane, levelOf(headOf(lane))) end
+  call('ZREM', prefix .. 'index:' .. lane.source, lane.key)
+  call('ZADD', prefix .. 'parked:' .. lane.source, untilMs < huge and untilMs or '+inf', lane.key)
+  if call('SADD', prefix .. 'parked-of:' .. queue.name, lane.key) == 1 then
+    queue.parked = queue.parked + 1
+    queue.isChanged = true
+  end
+  noteMove(lane, true)
+end
+
+local function openParkedLanes(queue)
+  if queue.parked == 0 then return end
+  for _, key in ipairs(call('SMEMBERS', prefix .. 'parked-of:' .. queue.name)) do
+    openLane(loadLane(key))
+  end
+end
+`;
