@@ -93,7 +93,7 @@ async function openReadyQueue(
     import('../ready/redis/redis-ready-queue.js'),
   ]);
   const connection = await openRedis(redisUrl, log);
-  const bus = new RedisBus(connection, prefix);
+  const bus = new RedisBus(connection, prefix, log);
   const ready = new RedisReadyQueue({
     connection,
     bus,

@@ -16,7 +16,7 @@ describeOnPostgres('checkpoints', (server) => {
   const fiveADay = { unit: 'requests', rate: 5, perSeconds: aDay, burst: null };
 
   async function takeFirst(engine: Engine, queue: string): Promise<void> {
-    await submitAll(engine, drafts(3, { queue }));
+    await submitAll(engine, drafts(3, { taskType: 'noop', queue }));
     const worker = await TestWorker.register(engine, { queues: [queue] });
     const taken = await worker.look(3);
     expect(taken).toHaveLength(1);
@@ -65,7 +65,7 @@ describeOnPostgres('checkpoints', (server) => {
   });
 
   async function takeSome(engine: Engine, queue: string, count: number): Promise<void> {
-    await submitAll(engine, drafts(10, { queue }));
+    await submitAll(engine, drafts(10, { taskType: 'noop', queue }));
     const worker = await TestWorker.register(engine, { queues: [queue] });
     const taken = await worker.look(count);
     expect(taken).toHaveLength(count);
@@ -79,7 +79,7 @@ describeOnPostgres('checkpoints and Redis', (server) => {
     const engine = await server().open({ redisUrl: redis.url });
     const limits = [{ unit: 'requests', rate: 5, perSeconds: aDay, burst: null }];
     await engine.putQueue('spent', { limits });
-    await submitAll(engine, drafts(3, { queue: 'spent' }));
+    await submitAll(engine, drafts(3, { taskType: 'noop', queue: 'spent' }));
     const worker = await TestWorker.register(engine, { queues: ['spent'] });
     await worker.completeAll(await worker.take(1));
     await until('a checkpoint', async () => {
@@ -101,7 +101,7 @@ describeOnPostgres('checkpoints and Redis', (server) => {
     const first = await server().open({ redisUrl });
     const limits = [{ unit: 'requests', rate: 5, perSeconds: aDay, burst: 4 }];
     await first.putQueue('kept', { limits });
-    await submitAll(first, drafts(5, { queue: 'kept' }));
+    await submitAll(first, drafts(5, { taskType: 'noop', queue: 'kept' }));
     const worker = await TestWorker.register(first, { queues: ['kept'] });
     await worker.completeAll(await worker.take(2));
     await first.close();

@@ -17,7 +17,7 @@ describeOnPostgres('many servers', (server) => {
     const [first, second] = await Promise.all([open(), open()]);
     expect(first.notServing()).toBeNull();
     expect(second.notServing()).toBeNull();
-    await submitAll(first, drafts(100, { queue: 'any' }));
+    await submitAll(first, drafts(100, { taskType: 'noop', queue: 'any' }));
     const worker = await TestWorker.register(first, { queues: ['any'] });
     const elsewhere = new TestWorker(second, worker.workerId);
     const [here, there] = await Promise.all([worker.take(50), elsewhere.take(50)]);
@@ -56,7 +56,7 @@ describeOnPostgres('many servers', (server) => {
 
   it('R-CH7: what is put at one server counts for the next take at the other', async () => {
     const [first, second] = await Promise.all([open(), open()]);
-    await submitAll(first, drafts(20, { queue: 'put' }));
+    await submitAll(first, drafts(20, { taskType: 'noop', queue: 'put' }));
     const worker = await TestWorker.register(second, { queues: ['put'] });
     await first.putQueue('put', perMinute(1));
     expect(await worker.look(20)).toHaveLength(1);
@@ -84,7 +84,7 @@ describeOnPostgres('many servers', (server) => {
   it('R-CH6: max_concurrency counts what runs from every server', async () => {
     const [first, second] = await Promise.all([open(), open()]);
     await first.putQueue('few', { maxConcurrency: 7 });
-    await submitAll(first, drafts(30, { queue: 'few' }));
+    await submitAll(first, drafts(30, { taskType: 'noop', queue: 'few' }));
     const workers = await Promise.all([
       TestWorker.register(first, { queues: ['few'] }),
       TestWorker.register(second, { queues: ['few'] }),
@@ -96,8 +96,8 @@ describeOnPostgres('many servers', (server) => {
   });
 
   it('R-CH12: a server without Redis is refused beside servers with it, and says why', async () => {
-    await open();
     const settings = { servingLeaseMs: 1_500, servingRenewMs: 300 };
+    await server().open({ settings, redisUrl: inject('redisUrl') });
     const mixture = server().open({ settings });
     await expect(mixture).rejects.toThrow(NotOurTurnError);
     await expect(mixture).rejects.toThrow(/REDIS_URL/);
@@ -146,7 +146,10 @@ describeOnPostgres('R-RE7: Redis is only a hint', (server) => {
 
   it('flushed in the middle, everything goes on by itself and nothing runs twice', async () => {
     const engines = await Promise.all([open(), open()]);
-    const receipts = await submitAll(engines[0], drafts(1_000, { queue: 'flushed' }));
+    const receipts = await submitAll(
+      engines[0],
+      drafts(1_000, { taskType: 'noop', queue: 'flushed' }),
+    );
     const flushing = setInterval(() => void askRedis(redis.url, 'flushall'), 300);
     onTestFinished(() => clearInterval(flushing));
     expect(await completeAll(engines, 'flushed', 1_000)).toBe(1_000);
@@ -161,7 +164,7 @@ describeOnPostgres('R-RE7: Redis is only a hint', (server) => {
   it('flushed while tasks run, max_concurrency still counts them', async () => {
     const engines = await Promise.all([open(), open()]);
     await engines[0].putQueue('slots', { maxConcurrency: 3 });
-    await submitAll(engines[0], drafts(10, { queue: 'slots' }));
+    await submitAll(engines[0], drafts(10, { taskType: 'noop', queue: 'slots' }));
     const worker = await TestWorker.register(engines[0], { queues: ['slots'] });
     const running = await worker.take(3);
     await askRedis(redis.url, 'flushall');
@@ -194,7 +197,7 @@ describeOnPostgres('R-RE7: Redis is only a hint', (server) => {
   it('a report that comes while it is away counts, and its slot is free afterwards', async () => {
     const engine = await open();
     await engine.putQueue('late', { maxConcurrency: 1 });
-    await submitAll(engine, drafts(2, { queue: 'late' }));
+    await submitAll(engine, drafts(2, { taskType: 'noop', queue: 'late' }));
     const worker = await TestWorker.register(engine, { queues: ['late'] });
     const first = await worker.takeOne();
     await redis.kill('SIGKILL');

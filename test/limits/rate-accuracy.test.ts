@@ -14,9 +14,9 @@ function seeded(seed: number): () => number {
 }
 
 const cases = [
-  { rate: 20, minutes: 10 },
-  { rate: 600, minutes: 10 },
-  { rate: 6_000, minutes: 1 },
+  { rate: 20, minutes: 10, serverCounts: [1, 3] },
+  { rate: 600, minutes: 10, serverCounts: [3] },
+  { rate: 6_000, minutes: 1, serverCounts: [1, 3] },
 ] as const;
 
 function expectAccurate({ mostInAMinute, usedShare }: RateMeasured, rate: number): void {
@@ -25,7 +25,7 @@ function expectAccurate({ mostInAMinute, usedShare }: RateMeasured, rate: number
 }
 
 describe('R-CH4: never more than R grants in any sliding window, and ≥ 99.5 % of R used', () => {
-  for (const { rate, minutes } of cases) {
+  for (const { rate, minutes, serverCounts } of cases) {
     const title = `${String(rate)} a minute for ${String(minutes)} minutes`;
 
     it(`${title}, in memory`, async () => {
@@ -35,7 +35,7 @@ describe('R-CH4: never more than R grants in any sliding window, and ≥ 99.5 % 
       expectAccurate(measured, rate);
     });
 
-    for (const servers of [1, 3]) {
+    for (const servers of serverCounts) {
       it(`${title}, in Redis, ${String(servers)} servers`, { timeout: 120_000 }, async () => {
         const clock = new ManualClock();
         const ready = await openTestReadyQueues(servers, clock);

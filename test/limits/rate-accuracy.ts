@@ -1,8 +1,8 @@
-import { firstIdAt } from '../../src/domain/ids.js';
+import { firstIdAt, type TaskId } from '../../src/domain/ids.js';
 import { defaultQueueSettings, type RateLimit } from '../../src/domain/queue-settings.js';
 import { ownBucket, tokensAfterLoss } from '../../src/domain/token-bucket.js';
 import type { ManualClock } from '../../src/runtime/clock.js';
-import type { Offer, ReadyQueue, TakeRequest } from '../../src/ready/ready-queue.js';
+import type { Finished, Offer, ReadyQueue, TakeRequest } from '../../src/ready/ready-queue.js';
 import { mostInWindow } from './sliding-window.js';
 
 export interface RateRun {
@@ -58,6 +58,10 @@ export async function measureRate(run: RateRun): Promise<RateMeasured> {
   };
 }
 
+function finished(taskId: TaskId): Finished {
+  return { taskId, queue, reserved: {}, usage: null };
+}
+
 class Simulation {
   readonly grants: number[] = [];
   readonly #run: RateRun;
@@ -107,11 +111,11 @@ class Simulation {
       case 'wait':
         return answer.waitMs ?? Number.POSITIVE_INFINITY;
       case 'taken':
-        for (const { taskId } of answer.entries) {
-          this.grants.push(this.#run.clock.nowMs());
-          await ready.finish([{ taskId, queue, reserved: {}, usage: null }]);
-        }
-        await ready.offer(answer.entries.map(() => this.#offer()));
+        this.grants.push(...answer.entries.map(() => this.#run.clock.nowMs()));
+        await Promise.all([
+          ready.finish(answer.entries.map(({ taskId }) => finished(taskId))),
+          ready.offer(answer.entries.map(() => this.#offer())),
+        ]);
         return answer.waitMs ?? 0;
     }
   }

@@ -15,6 +15,7 @@ describeWorkerContract('at the end of a wire', async (): Promise<Transport> => {
       events: engine,
       metrics: createMetrics(engine, engine),
       health: {
+        degradation: () => null,
         readiness: async () => ({ ready: true }),
         progress: async () => ({ progressing: true }),
       },
