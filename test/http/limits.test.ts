@@ -168,7 +168,7 @@ describe('R-AD7, R-CH4: limits and costs that are refused, and leave nothing beh
     ['one shared limit twice', { limits: [{ use: 'a' }, { use: 'a' }] }, '/limits/1/use'],
     ['a unit and a shared limit in one', { limits: [{ ...limit, use: 'a' }] }, '/limits/0/use'],
     ['a limit that nobody made', { limits: [limit, { use: 'nobody' }] }, '/limits/1/use'],
-    ['a limit that names nothing', { limits: [{}] }, '/limits/0/use'],
+    ['a limit that names nothing', { limits: [{}] }, '/limits/0/unit'],
     ['limits that are no list', { limits: limit }, '/limits'],
     ['too many limits', { limits: Array(21).fill({ use: 'a' }) }, '/limits'],
     ['nobody at once', { max_concurrency: 0 }, '/max_concurrency'],

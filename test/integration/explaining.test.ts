@@ -1,0 +1,209 @@
+import { expect, it } from 'vitest';
+
+import type { TaskId } from '../../src/domain/ids.js';
+import type { Engine } from '../../src/engine/open-engine.js';
+import type { QueueLimit } from '../../src/domain/queue-settings.js';
+import type { WaitReason } from '../../src/protocol/api.js';
+import { describeOnEveryEngine, freshQueue, refusal, TestWorker } from './support.js';
+
+const requests = { unit: 'requests', rate: 60, perSeconds: 60, burst: 2 };
+const tokens = { unit: 'tokens', rate: 1_000, perSeconds: 1, burst: 1_000 };
+
+describeOnEveryEngine('explaining why a task waits', (under) => {
+  const kinds = async (taskId: TaskId) =>
+    (await under().engine.explainTask(taskId)).reasons.map(({ kind }) => kind);
+
+  async function limited(engine: Engine, limits: readonly QueueLimit[]): Promise<string> {
+    const queue = freshQueue();
+    await engine.putQueue(queue, { limits });
+    return queue;
+  }
+
+  async function reasonOf(taskId: TaskId, wanted: WaitReason['kind']): Promise<WaitReason> {
+    const { reasons } = await under().engine.explainTask(taskId);
+    const reason = reasons.find(({ kind }) => kind === wanted);
+    if (reason === undefined) throw new Error(`no ${wanted} in ${JSON.stringify(reasons)}`);
+    return reason;
+  }
+
+  it('R-OB5: nothing holds up a task whose tokens are there', async () => {
+    const { engine } = under();
+    const queue = await limited(engine, [requests]);
+    await TestWorker.register(engine, { queues: [queue] });
+    const { taskId } = await engine.submit({ taskType: 'chat', queue });
+    expect(await engine.explainTask(taskId)).toEqual({ taskId, status: 'queued', reasons: [] });
+  });
+
+  it('R-OB5, R-CH4: names the limit, what is left, and exactly until when', async () => {
+    const { engine, clock } = under();
+    const queue = await limited(engine, [requests]);
+    const worker = await TestWorker.register(engine, { queues: [queue] });
+    for (let n = 0; n < 2; n += 1) await engine.submit({ taskType: 'chat', queue });
+    await worker.take(2);
+    const { taskId } = await engine.submit({ taskType: 'chat', queue });
+    const beganMs = clock.nowMs();
+    expect(await reasonOf(taskId, 'rate_limit')).toEqual({
+      kind: 'rate_limit',
+      detail: `It costs one request; 0 are left of the 60 requests a minute (bursts of 2) of queue ${queue}.`,
+      until: new Date(beganMs + 1_000),
+    });
+    clock.advance(250);
+    expect((await reasonOf(taskId, 'rate_limit')).detail).toContain('0.25 are left');
+    clock.advance(749);
+    expect(await worker.look(1)).toEqual([]);
+    clock.advance(1);
+    expect(await kinds(taskId)).toEqual([]);
+    expect(await worker.look(1)).toMatchObject([{ taskId }]);
+  });
+
+  it('R-OB5, R-CH5: by its own cost, with shared limits named, and debts', async () => {
+    const { engine, clock } = under();
+    const shared = freshQueue();
+    await engine.putLimit(shared, { ...tokens, burst: 100 });
+    const queue = await limited(engine, [tokens, { use: shared }]);
+    const worker = await TestWorker.register(engine, { queues: [queue] });
+    await engine.submit({ taskType: 'chat', queue, cost: { tokens: 60 } });
+    const running = await worker.takeOne();
+    const dear = await engine.submit({ taskType: 'chat', queue, cost: { tokens: 50 } });
+    expect(await reasonOf(dear.taskId, 'rate_limit')).toEqual({
+      kind: 'rate_limit',
+      detail: `It costs 50 tokens; 40 are left of the 1,000 tokens a second (bursts of 100) of the shared limit ${shared}.`,
+      until: new Date(clock.nowMs() + 10),
+    });
+    const { taskId, lease } = running;
+    await worker.report({ taskId, lease, status: 'completed', usage: { tokens: 1_300 } });
+    const { reasons } = await engine.explainTask(dear.taskId);
+    expect(reasons.map(({ detail }) => /; (.*?) of the/.exec(detail)?.[1])).toEqual([
+      '300 are owed',
+      '1,200 are owed',
+    ]);
+    expect(reasons[1]?.until).toEqual(new Date(clock.nowMs() + 1_250));
+  });
+
+  it('R-OB5: a cost beyond what a limit holds goes when it is full', async () => {
+    const { engine, clock } = under();
+    const queue = await limited(engine, [tokens]);
+    const worker = await TestWorker.register(engine, { queues: [queue] });
+    await engine.submit({ taskType: 'chat', queue, cost: { tokens: 1 } });
+    await worker.take(1);
+    const { taskId } = await engine.submit({ taskType: 'chat', queue, cost: { tokens: 5_000 } });
+    const { detail, until } = await reasonOf(taskId, 'rate_limit');
+    expect(detail).toContain('It costs 5,000 tokens, and goes when the limit is full with 1,000;');
+    expect(until).toEqual(new Date(clock.nowMs() + 1));
+  });
+
+  it('R-OB5: a task behind one that is short is told of that one', async () => {
+    const { engine, clock } = under();
+    const queue = await limited(engine, [tokens]);
+    const worker = await TestWorker.register(engine, { queues: [queue] });
+    await engine.submit({ taskType: 'chat', queue, cost: { tokens: 900 } });
+    await worker.take(1);
+    const dear = await engine.submit({ taskType: 'chat', queue, cost: { tokens: 700 } });
+    const cheap = await engine.submit({ taskType: 'other', queue, cost: { tokens: 1 } });
+    expect(await worker.look(2)).toEqual([]);
+    expect(await kinds(dear.taskId)).toEqual(['rate_limit']);
+    expect(await kinds(cheap.taskId)).toEqual(['rate_limit', 'behind']);
+    const { detail, until } = await reasonOf(cheap.taskId, 'rate_limit');
+    expect(detail).toContain(
+      `Task ${dear.taskId} comes before it, is not overtaken, and costs 700`,
+    );
+    expect(until).toEqual(new Date(clock.nowMs() + 600));
+    clock.advance(600);
+    expect(await kinds(cheap.taskId)).toEqual(['behind']);
+    expect(await worker.look(1)).toMatchObject([{ taskId: dear.taskId }]);
+  });
+
+  it('R-OB5: what nobody can do holds up nothing, and is not named', async () => {
+    const { engine } = under();
+    const queue = await limited(engine, [tokens]);
+    const worker = await TestWorker.register(engine, { queues: [queue], taskTypes: ['chat'] });
+    await engine.submit({ taskType: 'chat', queue, cost: { tokens: 900 } });
+    await worker.take(1);
+    await engine.submit({ taskType: 'nobody', queue, cost: { tokens: 700 } });
+    const { taskId } = await engine.submit({ taskType: 'chat', queue, cost: { tokens: 1 } });
+    expect(await kinds(taskId)).toEqual(['behind']);
+    expect(await worker.look(1)).toMatchObject([{ taskId }]);
+  });
+
+  it('R-OB5, R-CH6: the most that may run at once', async () => {
+    const { engine } = under();
+    const queue = freshQueue();
+    await engine.putQueue(queue, { maxConcurrency: 1 });
+    const worker = await TestWorker.register(engine, { queues: [queue] });
+    await engine.submit({ taskType: 'chat', queue });
+    await worker.take(1);
+    const { taskId } = await engine.submit({ taskType: 'chat', queue });
+    expect(await reasonOf(taskId, 'max_concurrency')).toEqual({
+      kind: 'max_concurrency',
+      detail: `Queue ${queue} runs 1 tasks; 1 is its most.`,
+    });
+  });
+
+  it('R-OB5, R-CH7: a pause, until its end', async () => {
+    const { engine, clock } = under();
+    const queue = freshQueue();
+    const until = new Date(clock.nowMs() + 60_000);
+    await engine.pauseQueue(queue, until);
+    await TestWorker.register(engine, { queues: [queue] });
+    const { taskId } = await engine.submit({ taskType: 'chat', queue });
+    expect(await reasonOf(taskId, 'paused')).toMatchObject({ until });
+    clock.advance(60_000);
+    expect(await kinds(taskId)).toEqual([]);
+    expect((await engine.getQueue(queue)).settings.paused).toBe(false);
+  });
+
+  it('R-OB5: the limits of now say nothing of a task that is not due', async () => {
+    const { engine } = under();
+    const queue = await limited(engine, [requests]);
+    const worker = await TestWorker.register(engine, { queues: [queue] });
+    for (let n = 0; n < 2; n += 1) await engine.submit({ taskType: 'chat', queue });
+    await worker.take(2);
+    const { taskId } = await engine.submit({ taskType: 'chat', queue, delaySeconds: 60 });
+    expect(await kinds(taskId)).toEqual(['scheduled']);
+  });
+
+  it('R-CH5: a unit that no limit counts is noted; a shared limit counts too', async () => {
+    const { engine } = under();
+    const shared = freshQueue();
+    await engine.putLimit(shared, tokens);
+    const queue = await limited(engine, [requests, { use: shared }]);
+    const cost = { tokens: 1, tokenz: 2_000 };
+    const { taskId } = await engine.submit({ taskType: 'chat', queue, cost });
+    const { notes } = await engine.explainTask(taskId);
+    expect(notes).toEqual([`It costs 2,000 tokenz, but no limit of queue ${queue} counts tokenz.`]);
+  });
+
+  it('R-OB5: the estimate goes by the limits, the pause and the slots', async () => {
+    const { engine, clock } = under();
+    const queue = await limited(engine, [tokens]);
+    const submit = (cost: number) =>
+      engine.submit({ taskType: 'chat', queue, cost: { tokens: cost } });
+    expect(await submit(500)).toMatchObject({ queuePosition: 0, estimatedWaitSeconds: 0 });
+    expect(await submit(500)).toMatchObject({ queuePosition: 1, estimatedWaitSeconds: 0 });
+    expect(await submit(500)).toMatchObject({ queuePosition: 2, estimatedWaitSeconds: 0.5 });
+    await engine.pauseQueue(queue, new Date(clock.nowMs() + 30_000));
+    expect(await submit(500)).toMatchObject({ estimatedWaitSeconds: 30 });
+    await engine.pauseQueue(queue);
+    expect(await submit(500)).toMatchObject({ estimatedWaitSeconds: null });
+    await engine.putQueue(queue, { maxConcurrency: 2 });
+    const worker = await TestWorker.register(engine, { queues: [queue] });
+    const first = await worker.take(2);
+    clock.advance(4_000);
+    await worker.completeAll(first);
+    await worker.take(2);
+    // 1 waits, 2 run for 4 s on the average, and it is the second to come after them.
+    expect(await submit(500)).toMatchObject({ queuePosition: 1, estimatedWaitSeconds: 4 });
+  });
+
+  it('R-CH4, R-CH5: in process, too, what is no limit and no cost is refused', async () => {
+    const { engine } = under();
+    const queue = freshQueue();
+    const bad = [{ ...requests, rate: Number.NaN }];
+    expect(await refusal(engine.putQueue(queue, { limits: bad }))).toBe('invalid_request');
+    expect(await refusal(engine.putLimit(queue, { ...requests, rate: 0 }))).toBe('invalid_request');
+    const draft = { taskType: 'chat', queue, cost: { tokens: -1 } };
+    expect(await refusal(engine.submit(draft))).toBe('invalid_request');
+    const outcomes = await engine.submitMany([draft, { taskType: 'chat', queue }]);
+    expect(outcomes.map(({ kind }) => kind)).toEqual(['refused', 'accepted']);
+  });
+});
