@@ -25,76 +25,82 @@ describe('sluice limit', () => {
     return (...command) => runCli([...command, '--url', url]);
   }
 
-  it('R-CH4, R-CH7: sets what is named, keeps the rest, shows and removes', async () => {
-    const sluice = await serve();
-    const said = async (...args: string[]) => {
-      const { code, stdout, stderr } = await sluice(...args);
-      expect({ args, code, stderr }).toEqual({ args, code: 0, stderr: '' });
-      return stdout;
-    };
-    const json = async (...args: string[]) => JSON.parse(await said(...args, '--json')) as Queue;
+  it(
+    'R-CH4, R-CH7: sets what is named, keeps the rest, shows and removes',
+    { timeout: 180_000 },
+    async () => {
+      const sluice = await serve();
+      const said = async (...args: string[]) => {
+        const { code, stdout, stderr } = await sluice(...args);
+        expect({ args, code, stderr }).toEqual({ args, code: 0, stderr: '' });
+        return stdout;
+      };
+      const json = async (...args: string[]) => JSON.parse(await said(...args, '--json')) as Queue;
 
-    expect(
-      await said('limit', 'gpt-4o', '--rpm', '500', '--tpm', '30000', '--concurrency', '20'),
-    ).toBe('gpt-4o: 500 requests a minute, 30,000 tokens a minute, 20 at once');
-    const shown = await said('limit', 'gpt-4o');
-    expect(shown).toMatch(/^gpt-4o: 500 requests a minute, 30,000 tokens a minute, 20 at once$/m);
-    expect(shown).toMatch(/^left +3 requests, 121 tokens$/m);
-    expect(shown).toMatch(/^next +now$/m);
-    expect(shown).toMatch(/^running +0$/m);
+      expect(
+        await said('limit', 'gpt-4o', '--rpm', '500', '--tpm', '30000', '--concurrency', '20'),
+      ).toBe('gpt-4o: 500 requests a minute, 30,000 tokens a minute, 20 at once');
+      const shown = await said('limit', 'gpt-4o');
+      expect(shown).toMatch(/^gpt-4o: 500 requests a minute, 30,000 tokens a minute, 20 at once$/m);
+      expect(shown).toMatch(/^left +3 requests, 121 tokens$/m);
+      expect(shown).toMatch(/^next +now$/m);
+      expect(shown).toMatch(/^running +0$/m);
 
-    expect(await said('limit', 'gpt-4o', '--rps', '10', '--burst', '20')).toBe(
-      'gpt-4o: 30,000 tokens a minute, 10 requests a second (bursts of 20), 20 at once',
-    );
-    expect(await said('limits')).toMatch(/^No shared limits/);
-    expect(await said('limits', 'set', 'account', '--rate', 'images=50/3600')).toBe(
-      'account: 50 images an hour',
-    );
-    expect(await said('limits')).toMatch(/^account +50 images an hour$/m);
-    expect(await said('limit', 'gpt-4o', '--use', 'account')).toBe(
-      'gpt-4o: 30,000 tokens a minute, 10 requests a second (bursts of 20), ' +
-        '50 images an hour shared as account, 20 at once',
-    );
-    const inUse = await sluice('limits', 'delete', 'account');
-    expect(inUse).toMatchObject({ code: 1, stdout: '' });
-    expect(inUse.stderr).toContain('A queue uses the limit account.');
+      expect(await said('limit', 'gpt-4o', '--rps', '10', '--burst', '20')).toBe(
+        'gpt-4o: 30,000 tokens a minute, 10 requests a second (bursts of 20), 20 at once',
+      );
+      expect(await said('limits')).toMatch(/^No shared limits/);
+      expect(await said('limits', 'set', 'account', '--rate', 'images=50/3600')).toBe(
+        'account: 50 images an hour',
+      );
+      expect(await said('limits')).toMatch(/^account +50 images an hour$/m);
+      expect(await said('limit', 'gpt-4o', '--use', 'account')).toBe(
+        'gpt-4o: 30,000 tokens a minute, 10 requests a second (bursts of 20), ' +
+          '50 images an hour shared as account, 20 at once',
+      );
+      const inUse = await sluice('limits', 'delete', 'account');
+      expect(inUse).toMatchObject({ code: 1, stdout: '' });
+      expect(inUse.stderr).toContain('A queue uses the limit account.');
 
-    const until = '2030-01-31T12:00:00.000Z';
-    expect(await said('pause', 'gpt-4o', '--until', until)).toBe(`gpt-4o is paused until ${until}`);
-    const kept = await json('limit', 'gpt-4o', '--tpm', '60000');
-    expect(kept).toMatchObject({ paused: true, paused_until: until, max_concurrency: 20 });
-    expect(kept.limits).toHaveLength(3);
-    expect(kept.limits).toContainEqual({
-      unit: 'tokens',
-      rate: 60_000,
-      per_seconds: 60,
-      burst: null,
-    });
-    expect(await said('queues')).toMatch(/^gpt-4o .*20 requests, .* paused until 2030-01-31/m);
+      const until = '2030-01-31T12:00:00.000Z';
+      expect(await said('pause', 'gpt-4o', '--until', until)).toBe(
+        `gpt-4o is paused until ${until}`,
+      );
+      const kept = await json('limit', 'gpt-4o', '--tpm', '60000');
+      expect(kept).toMatchObject({ paused: true, paused_until: until, max_concurrency: 20 });
+      expect(kept.limits).toHaveLength(3);
+      expect(kept.limits).toContainEqual({
+        unit: 'tokens',
+        rate: 60_000,
+        per_seconds: 60,
+        burst: null,
+      });
+      expect(await said('queues')).toMatch(/^gpt-4o .*20 requests, .* paused until 2030-01-31/m);
 
-    expect(await said('limit', 'gpt-4o', '--none', '--rpm', '5')).toBe(
-      'gpt-4o: 5 requests a minute',
-    );
-    expect(await said('limit', 'gpt-4o', '--none')).toBe('gpt-4o: no limits');
-    expect(await json('limit', 'gpt-4o')).toMatchObject({
-      limits: [],
-      max_concurrency: null,
-      paused: true,
-      max_ready: 10_000,
-      ageing: { low_to_high_seconds: 1800 },
-    });
-    expect(await said('limits', 'delete', 'account')).toBe('account is deleted');
-    expect(await said('resume', 'gpt-4o')).toBe('gpt-4o goes on');
-    expect(await said('pause', 'gpt-4o')).toBe('gpt-4o is paused until resumed');
-    expect(await said('pause', 'gpt-4o', '--for', '10m')).toMatch(/^gpt-4o is paused until 2/);
+      expect(await said('limit', 'gpt-4o', '--none', '--rpm', '5')).toBe(
+        'gpt-4o: 5 requests a minute',
+      );
+      expect(await said('limit', 'gpt-4o', '--none')).toBe('gpt-4o: no limits');
+      expect(await json('limit', 'gpt-4o')).toMatchObject({
+        limits: [],
+        max_concurrency: null,
+        paused: true,
+        max_ready: 10_000,
+        ageing: { low_to_high_seconds: 1800 },
+      });
+      expect(await said('limits', 'delete', 'account')).toBe('account is deleted');
+      expect(await said('resume', 'gpt-4o')).toBe('gpt-4o goes on');
+      expect(await said('pause', 'gpt-4o')).toBe('gpt-4o is paused until resumed');
+      expect(await said('pause', 'gpt-4o', '--for', '10m')).toMatch(/^gpt-4o is paused until 2/);
 
-    const unknown = await sluice('limit', 'nobody-made-this');
-    expect(unknown).toMatchObject({ code: 1, stdout: '' });
-    expect(unknown.stderr).toContain('There is no queue nobody-made-this.');
-    const nowhere = await sluice('limit', 'gpt-4o', '--use', 'nobody');
-    expect(nowhere).toMatchObject({ code: 1, stdout: '' });
-    expect(nowhere.stderr).toContain('There is no limit nobody.');
-  });
+      const unknown = await sluice('limit', 'nobody-made-this');
+      expect(unknown).toMatchObject({ code: 1, stdout: '' });
+      expect(unknown.stderr).toContain('There is no queue nobody-made-this.');
+      const nowhere = await sluice('limit', 'gpt-4o', '--use', 'nobody');
+      expect(nowhere).toMatchObject({ code: 1, stdout: '' });
+      expect(nowhere.stderr).toContain('There is no limit nobody.');
+    },
+  );
 
   it.each([
     ['a rate of 0', ['limit', 'q', '--rpm', '0'], /whole number from 1 to 1000000000/],

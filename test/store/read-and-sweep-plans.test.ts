@@ -14,6 +14,7 @@ import {
 } from '../../src/store/dead-letters.js';
 import { expireTasks } from '../../src/store/expire-tasks.js';
 import { findLeased } from '../../src/store/find-attempts.js';
+import { findHeads } from '../../src/store/find-heads.js';
 import { freeHeldWorkflows, letGoOfCancelled } from '../../src/store/hold-workflows.js';
 import { findInstallationId } from '../../src/store/installation.js';
 import { findLimitsChanged } from '../../src/store/limits.js';
@@ -93,6 +94,7 @@ describe('R-ST1: plans on 100,000 tasks that were never analyzed', () => {
     ['held workflows', little, (on) => freeHeldWorkflows(on, 100, zero)],
     ['letting go', little, (on) => letGoOfCancelled(on, [randomUUID() as Lease], zero)],
     ['get', little, (on) => findTask(on, middle, true, zero)],
+    ['the heads of a queue', little, (on) => findHeads(on, 'q1', 1_000, zero)],
     ['the leased', little, (on) => findLeased(on, [middle, held, cancelled])],
     ['states', little, (on) => findStates(on, [middle, held, cancelled])],
     ['what a task waits for', little, (on) => findWaitsFor(on, middle)],
