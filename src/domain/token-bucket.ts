@@ -31,7 +31,9 @@ export function bucketShape({ rate, perSeconds, burst }: RateLimit): BucketShape
 
 /** `requests` counts tasks: every task costs one, whatever it says. Any other unit: as it says. */
 export function costIn(unit: string, cost: Cost): number {
-  return unit === requestUnit ? 1 : (cost[unit] ?? 0);
+  if (unit === requestUnit) return 1;
+  // A unit may be called `constructor`.
+  return Object.hasOwn(cost, unit) ? (cost[unit] ?? 0) : 0;
 }
 
 export const requestUnit = 'requests';
@@ -87,6 +89,10 @@ export const maxUnrecordedMs = 5_000;
 /**
  * What a bucket goes on with after its level was lost: its last checkpoint, less all that could have
  * been granted and not been written down. `isFinal`: nothing was granted after the checkpoint.
+ *
+ * Grants are whole, so what is left of a token was not granted, unless the bucket was full
+ * meanwhile: then it gained nothing for a while that nobody knows. Of a task that cost more than the
+ * bucket holds nothing is known either: each loss can add one such cost to the bound.
  */
 export function tokensAfterLoss(
   limit: RateLimit,
@@ -96,10 +102,9 @@ export function tokensAfterLoss(
   const level = levelAt(shape, checkpoint.tokens);
   const ageMs = Math.max(0, checkpoint.ageMs);
   if (checkpoint.isFinal) return tokensAt(shape, refilled(shape, level, ageMs));
-  const unrecordedMs = Math.min(ageMs, maxUnrecordedMs);
-  const known = refilled(shape, level, ageMs - unrecordedMs);
-  const tokens = tokensAt(shape, known + unrecordedMs * shape.gain);
-  return tokens <= 0 ? tokens : tokens - Math.floor(tokens);
+  const gained = level + ageMs * shape.gain;
+  if (gained <= 0) return tokensAt(shape, gained);
+  return gained > shape.capacity ? 0 : tokensAt(shape, gained % shape.token);
 }
 
 /** The bucket of a limit that is the queue's own. */

@@ -331,6 +331,45 @@ export function describeLimits(make: () => Promise<ReadyQueueUnderTest>): void {
         await bench.expectWait(300, { taskTypes: ['t'] });
       });
 
+      it('R-CH5: when its tokens are there and nobody comes for it, the next takes its place', async () => {
+        const [short, dear] = [costing(3), costing(5, { taskType: 'dear' })];
+        await bench.offer(short, dear, costing(1, { taskType: 'cheap' }));
+        await bench.expectWait(100, { taskTypes: ['t'] });
+        await bench.expectWait(300, { taskTypes: ['dear'] });
+        await bench.advance(100);
+        await bench.expectWait(200, { taskTypes: ['dear'] });
+        await bench.expectWait(200, { taskTypes: ['cheap'] });
+        expect(await bench.takeIds({ taskTypes: ['t'] })).toEqual([short.taskId]);
+      });
+
+      it('R-CH5: found short during a pause, it is not passed when that ends', async () => {
+        const limits = [perSecond('tokens', 10, 10)];
+        await bench.offer(costing(5), costing(1, { taskType: 'cheap' }));
+        await bench.configure({ limits, paused: true, pausedForMs: 100 });
+        await bench.expectWait(300);
+        await bench.advance(100);
+        await bench.expectWait(200, { taskTypes: ['cheap'] });
+      });
+
+      it('R-CH5: a debt that a settlement leaves holds up what had its tokens before', async () => {
+        const limits = [perSecond('tokens', 10, 10)];
+        await bench.configure({ limits, paused: true, pausedForMs: 100 });
+        await bench.offer(costing(1), costing(0, { taskType: 'cheap' }));
+        await bench.expectWait(100);
+        await bench.settle(costing(0), { tokens: 4 });
+        await bench.expectWait(300);
+        await bench.advance(100);
+        await bench.expectWait(200, { taskTypes: ['cheap'] });
+      });
+
+      it('R-CH5: when it is taken, those behind it go in the same take', async () => {
+        const [dear, cheap] = [costing(5), costing(1, { taskType: 'other' })];
+        await bench.offer(dear, cheap, costing(9, { taskType: 'other' }));
+        await bench.expectWait(300);
+        await bench.advance(500);
+        expect(await bench.takeIds({ count: 9 })).toEqual(idsOf(dear, cheap));
+      });
+
       it('R-CH5: when it is removed, the others go', async () => {
         const [dear, cheap] = [costing(5), costing(1, { taskType: 'other' })];
         await bench.offer(dear, cheap);

@@ -58,7 +58,7 @@ async function agree(subject: ReadyQueueUnderTest, operations: Operation[]): Pro
   };
   const seen = recordWakes(subject.queue);
   const expected = recordWakes(model);
-  for (const [index, step] of [restored, ...operations].entries()) {
+  for (const [index, step] of operations.entries()) {
     if (step.kind === 'advance') {
       for (const side of [subject, reference]) await side.advance(step.ms);
       continue;
@@ -69,8 +69,6 @@ async function agree(subject: ReadyQueueUnderTest, operations: Operation[]): Pro
     if (!mayRaiseShared(step, operations)) expect(seenNow).toEqual(expectedNow);
   }
 }
-
-const restored: Operation = { kind: 'restore', running: [], limits: [], queues: [], levels: [] };
 
 /** Who is told that there is more in a shared limit is each implementation's own matter. */
 function mayRaiseShared({ kind }: Step, operations: readonly Operation[]): boolean {

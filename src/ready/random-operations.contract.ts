@@ -5,27 +5,43 @@ import { priorities } from '../domain/priority.js';
 import type { QueueLimit, RateLimit } from '../domain/queue-settings.js';
 import { ownBucket, sharedBucket } from '../domain/token-bucket.js';
 
-const queueNames = ['a', 'b', 'c'];
-const sharedNames = ['x', 'y'];
-const units = ['requests', 'tokens'];
-const taskTypes = ['s', 't'];
-const capabilities = ['gpu', 'large'];
-const taskIds = Array.from({ length: 40 }, (_, index) => firstIdAt(index + 1));
-const buckets = [
-  ...queueNames.flatMap((queue) => units.map((unit) => ownBucket(queue, unit))),
-  ...sharedNames.map(sharedBucket),
-];
+/** What there is in a history. In a small world operations meet each other more often. */
+interface World {
+  readonly queues: readonly string[];
+  readonly taskTypes: readonly string[];
+  readonly capabilities: readonly string[];
+  /** Limits that queues use by name, known ones and others. */
+  readonly shared: readonly string[];
+  readonly configureWeight: number;
+  /** Pauses, full windows and slots that run out, besides the limits. */
+  readonly isEventful: boolean;
+}
 
+const eventful: World = {
+  queues: ['a', 'b', 'c'],
+  taskTypes: ['s', 't'],
+  capabilities: ['gpu', 'large'],
+  shared: [],
+  configureWeight: 20,
+  isEventful: true,
+};
+const eventfulShared: World = { ...eventful, shared: ['x', 'y', 'unknown'] };
+const oneQueue: World = {
+  queues: ['a'],
+  taskTypes: ['r', 's', 't'],
+  capabilities: [],
+  shared: [],
+  configureWeight: 2,
+  isEventful: false,
+};
+const oneLimit: World = { ...oneQueue, queues: ['a', 'b', 'c'], shared: ['x'] };
+
+const units = ['requests', 'tokens'];
+const sharedNames = ['x', 'y'];
+const taskIds = Array.from({ length: 40 }, (_, index) => firstIdAt(index + 1));
 const taskId = fc.constantFrom(...taskIds);
-const queueName = fc.constantFrom(...queueNames);
-const lane = fc.record({
-  queue: queueName,
-  taskType: fc.constantFrom(...taskTypes),
-  capabilities: fc.subarray(capabilities).map(capabilitySet),
-});
 const priority = fc.constantFrom(...priorities);
-const threshold = fc.option(fc.nat(60));
-const cost = fc.oneof(fc.constant({}), fc.record({ tokens: fc.nat(6) }));
+const cost = fc.oneof(fc.constant({}), { weight: 3, arbitrary: fc.record({ tokens: fc.nat(6) }) });
 const usage = fc.option(fc.record({ requests: fc.nat(3), tokens: fc.nat(12) }));
 
 /** Small numbers: then waits are some milliseconds to some seconds. */
@@ -38,13 +54,36 @@ function rateLimit(unit: string): fc.Arbitrary<RateLimit> {
   });
 }
 
-const ownLimit = (unit: string) => fc.option(rateLimit(unit), { freq: 1 });
-const queueLimits = fc
-  .tuple(ownLimit('requests'), ownLimit('tokens'), fc.subarray([...sharedNames, 'unknown']))
-  .map(([requests, tokens, shared]): QueueLimit[] => [
-    ...shared.map((use) => ({ use })),
-    ...[tokens, requests].filter((limit) => limit !== null),
-  ]);
+function queueLimits({ shared, isEventful }: World): fc.Arbitrary<QueueLimit[]> {
+  const uses = isEventful ? fc.subarray([...shared]) : fc.constant([...shared]);
+  const ownLimit = (unit: string) => fc.option(rateLimit(unit), { freq: 1 });
+  return fc
+    .tuple(uses, ownLimit('tokens'), ownLimit('requests'))
+    .map(([names, ...own]) => [
+      ...names.map((use) => ({ use })),
+      ...own.filter((limit) => limit !== null),
+    ]);
+}
+
+function queueChange(world: World) {
+  const threshold = fc.option(fc.nat(60));
+  const never = fc.constant(null);
+  const limits = queueLimits(world);
+  return fc.record({
+    name: fc.constantFrom(...world.queues),
+    versionsBack: fc.nat(world.isEventful ? 4 : 1),
+    limits: world.isEventful ? fc.oneof(fc.constant<QueueLimit[]>([]), limits) : limits,
+    maxConcurrency: world.isEventful ? fc.option(fc.nat(3), { freq: 2 }) : never,
+    maxReady: world.isEventful ? fc.constantFrom(0, 1, 2, 10_000) : fc.constant(10_000),
+    paused: world.isEventful ? fc.boolean() : fc.nat(4).map((one) => one === 0),
+    pausedForMs: fc.option(fc.integer({ min: -20, max: 60 }), { freq: world.isEventful ? 2 : 9 }),
+    ageing: fc.record({
+      lowToMediumMs: threshold,
+      lowToHighMs: threshold,
+      mediumToHighMs: threshold,
+    }),
+  });
+}
 
 const sharedLimit = fc.record({
   name: fc.constantFrom(...sharedNames),
@@ -52,130 +91,111 @@ const sharedLimit = fc.record({
   limit: fc.constantFrom(...units).chain(rateLimit),
 });
 
-const queueChange = fc.record({
-  name: queueName,
-  versionsBack: fc.nat(4),
-  limits: fc.oneof(fc.constant<QueueLimit[]>([]), { weight: 3, arbitrary: queueLimits }),
-  maxConcurrency: fc.option(fc.nat(3), { freq: 2 }),
-  maxReady: fc.constantFrom(0, 1, 2, 10_000, 10_000),
-  paused: fc.boolean(),
-  pausedForMs: fc.option(fc.integer({ min: -20, max: 60 })),
-  ageing: fc.record({
-    lowToMediumMs: threshold,
-    lowToHighMs: threshold,
-    mediumToHighMs: threshold,
-  }),
-});
+/** How a history may begin, and the only way it may go on. */
+function restoring(world: World) {
+  const buckets = [
+    ...world.queues.flatMap((queue) => units.map((unit) => ownBucket(queue, unit))),
+    ...sharedNames.map(sharedBucket),
+  ];
+  return fc.record({
+    kind: fc.constant('restore' as const),
+    running: fc.array(fc.record({ taskId, queue: fc.constantFrom(...world.queues) }), {
+      maxLength: 4,
+    }),
+    limits: fc.array(sharedLimit, { maxLength: world.shared.length === 0 ? 0 : 2 }),
+    queues: fc.array(queueChange(world), { maxLength: 3 }),
+    levels: fc.array(
+      fc.record({
+        bucket: fc.constantFrom(...buckets),
+        tokens: fc.integer({ min: -12, max: 40 }).map((quarters) => quarters / 4),
+      }),
+      { maxLength: 4 },
+    ),
+  });
+}
 
-const operation = fc.oneof(
-  {
-    weight: 40,
-    arbitrary: fc.record({
-      kind: fc.constant('offer' as const),
-      offers: fc.array(fc.record({ taskId, lane, priority, ageMs: fc.nat(80), cost }), {
-        maxLength: 8,
+function takeRequest({ queues, taskTypes, capabilities }: World) {
+  return fc.record({
+    taskTypes: fc.oneof(
+      fc.constant(null),
+      fc.subarray([...taskTypes]),
+      fc.constantFrom(...taskTypes).map((one) => [one]),
+    ),
+    capabilities: fc.subarray([...capabilities]),
+    queues: fc.option(fc.subarray([...queues, 'unknown']), { freq: 1 }),
+    count: fc.integer({ min: 1, max: 5 }),
+  });
+}
+
+function operationIn(world: World) {
+  const queue = fc.constantFrom(...world.queues);
+  const lane = fc.record({
+    queue,
+    taskType: fc.constantFrom(...world.taskTypes),
+    capabilities: fc.subarray([...world.capabilities]).map(capabilitySet),
+  });
+  const offers = fc.array(fc.record({ taskId, lane, priority, ageMs: fc.nat(80), cost }), {
+    maxLength: 8,
+  });
+  const finished = fc.array(fc.record({ taskId, queue, reserved: cost, usage }), { maxLength: 6 });
+  const request = takeRequest(world);
+  return fc.oneof(
+    { weight: 40, arbitrary: fc.record({ kind: fc.constant('offer' as const), offers }) },
+    { weight: 90, arbitrary: fc.record({ kind: fc.constant('take' as const), request }) },
+    {
+      weight: 25,
+      arbitrary: fc.record({
+        kind: fc.constantFrom('confirm', 'refund', 'remove', 'missing'),
+        taskIds: fc.array(taskId, { maxLength: 6 }),
       }),
-    }),
-  },
-  {
-    weight: 60,
-    arbitrary: fc.record({
-      kind: fc.constant('take' as const),
-      request: fc.record({
-        taskTypes: fc.option(fc.subarray(taskTypes)),
-        capabilities: fc.subarray(capabilities),
-        queues: fc.option(fc.subarray([...queueNames, 'unknown']), { freq: 2 }),
-        count: fc.integer({ min: 1, max: 5 }),
+    },
+    { weight: 10, arbitrary: fc.record({ kind: fc.constant('finish' as const), finished }) },
+    {
+      weight: world.configureWeight,
+      arbitrary: fc.record({ kind: fc.constant('configure' as const), queue: queueChange(world) }),
+    },
+    {
+      weight: world.shared.length === 0 ? 0 : world.configureWeight,
+      arbitrary: fc.record({ kind: fc.constant('limit' as const), limit: sharedLimit }),
+    },
+    { weight: 40, arbitrary: fc.record({ kind: fc.constant('advance' as const), ms: fc.nat(60) }) },
+    { weight: 8, arbitrary: fc.record({ kind: fc.constant('advance' as const), ms: fc.nat(3e3) }) },
+    {
+      weight: 8,
+      arbitrary: fc.record({
+        kind: fc.constant('position' as const),
+        taskId,
+        limit: fc.integer({ min: 1, max: 12 }),
       }),
-    }),
-  },
-  {
-    weight: 25,
-    arbitrary: fc.record({
-      kind: fc.constantFrom('confirm', 'refund', 'remove', 'missing'),
-      taskIds: fc.array(taskId, { maxLength: 6 }),
-    }),
-  },
-  {
-    weight: 10,
-    arbitrary: fc.record({
-      kind: fc.constant('finish' as const),
-      finished: fc.array(fc.record({ taskId, queue: queueName, reserved: cost, usage }), {
-        maxLength: 6,
+    },
+    { weight: 8, arbitrary: fc.record({ kind: fc.constant('live' as const), queue }) },
+    { weight: 4, arbitrary: fc.record({ kind: fc.constant('room' as const), lane, priority }) },
+    {
+      weight: 4,
+      arbitrary: fc.record({
+        kind: fc.constant('listOut' as const),
+        limit: fc.integer({ min: 1, max: 5 }),
       }),
-    }),
-  },
-  {
-    weight: 20,
-    arbitrary: fc.record({ kind: fc.constant('configure' as const), queue: queueChange }),
-  },
-  {
-    weight: 8,
-    arbitrary: fc.record({ kind: fc.constant('limit' as const), limit: sharedLimit }),
-  },
-  { weight: 30, arbitrary: fc.record({ kind: fc.constant('advance' as const), ms: fc.nat(40) }) },
-  { weight: 8, arbitrary: fc.record({ kind: fc.constant('advance' as const), ms: fc.nat(3000) }) },
-  {
-    weight: 10,
-    arbitrary: fc.record({
-      kind: fc.constant('position' as const),
-      taskId,
-      limit: fc.integer({ min: 1, max: 12 }),
-    }),
-  },
-  {
-    weight: 10,
-    arbitrary: fc.record({ kind: fc.constant('live' as const), queue: queueName }),
-  },
-  { weight: 6, arbitrary: fc.record({ kind: fc.constant('room' as const), lane, priority }) },
-  {
-    weight: 6,
-    arbitrary: fc.record({
-      kind: fc.constant('listOut' as const),
-      limit: fc.integer({ min: 1, max: 5 }),
-    }),
-  },
-  { weight: 6, arbitrary: fc.record({ kind: fc.constant('levels' as const) }) },
-  {
-    weight: 2,
-    arbitrary: fc.record({
-      kind: fc.constant('restore' as const),
-      running: fc.array(fc.record({ taskId, queue: queueName }), { maxLength: 4 }),
-      limits: fc.array(sharedLimit, { maxLength: 2 }),
-      queues: fc.array(queueChange, { maxLength: 2 }),
-      levels: fc.array(
-        fc.record({
-          bucket: fc.constantFrom(...buckets),
-          tokens: fc.integer({ min: -12, max: 40 }).map((quarters) => quarters / 4),
-        }),
-        { maxLength: 4 },
-      ),
-    }),
-  },
+    },
+    { weight: 4, arbitrary: fc.record({ kind: fc.constant('levels' as const) }) },
+    { weight: 1, arbitrary: restoring(world) },
+  );
+}
+
+type ValueOf<A> = A extends fc.Arbitrary<infer Value> ? Value : never;
+
+export type Operation = ValueOf<ReturnType<typeof operationIn>>;
+export type QueueChange = ValueOf<ReturnType<typeof queueChange>>;
+export type SharedLimit = ValueOf<typeof sharedLimit>;
+
+function historyIn(world: World): fc.Arbitrary<Operation[]> {
+  const operations = fc.array(operationIn(world), { maxLength: 80, size: 'max' });
+  return fc.tuple(restoring(world), operations).map(([first, rest]) => [first, ...rest]);
+}
+
+export const history = fc.oneof(
+  historyIn(eventful),
+  historyIn(eventfulShared),
+  historyIn(oneQueue),
+  historyIn(oneLimit),
 );
-
-export type Operation = typeof operation extends fc.Arbitrary<infer Value> ? Value : never;
-export type QueueChange = typeof queueChange extends fc.Arbitrary<infer Value> ? Value : never;
-export type SharedLimit = typeof sharedLimit extends fc.Arbitrary<infer Value> ? Value : never;
-
-/** Half of them without shared limits: in those, every wake-up is compared. */
-export const history: fc.Arbitrary<Operation[]> = fc
-  .tuple(fc.boolean(), fc.array(operation, { maxLength: 80, size: 'max' }))
-  .map(([isShared, operations]) => (isShared ? operations : operations.map(withoutShared)));
-
-function withoutShared(step: Operation): Operation {
-  switch (step.kind) {
-    case 'limit':
-      return { kind: 'levels' };
-    case 'configure':
-      return { ...step, queue: withOwnLimits(step.queue) };
-    case 'restore':
-      return { ...step, limits: [], queues: step.queues.map(withOwnLimits) };
-    default:
-      return step;
-  }
-}
-
-function withOwnLimits(change: QueueChange): QueueChange {
-  return { ...change, limits: change.limits.filter((limit) => !('use' in limit)) };
-}
