@@ -2,7 +2,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-import { describe, expect, inject, it, onTestFinished } from 'vitest';
+import { expect, inject, it, onTestFinished } from 'vitest';
 
 import { runCli } from '../support/cli.js';
 import { createTestDatabase } from '../support/postgres.js';
@@ -11,23 +11,19 @@ import { startTestWorker, TestServer } from './servers.js';
 
 const waitTask = join(import.meta.dirname, 'fixtures/wait.ts');
 
-describe('R-CH12: a server with Redis and one without on the same database', () => {
-  it('without beside with: refused, naming REDIS_URL', async () => {
-    const databaseUrl = await ownDatabase();
-    await TestServer.start(databaseUrl, inject('redisUrl'));
-    expect(await refusalOf(databaseUrl, [])).toBe(
-      'Servers with Redis serve this database. Give this one the same REDIS_URL.',
-    );
-  });
-
-  it('with beside without: refused, naming REDIS_URL', async () => {
-    const databaseUrl = await ownDatabase();
-    await TestServer.start(databaseUrl, null);
-    expect(await refusalOf(databaseUrl, ['--redis-url', inject('redisUrl')])).toBe(
-      'A server without Redis serves this database. Give it the same REDIS_URL and start it again, ' +
-        'or start this one without REDIS_URL.',
-    );
-  });
+it('R-CH12: a server with Redis and one without refuse each other, naming REDIS_URL', async () => {
+  const redisUrl = inject('redisUrl');
+  const [ofMany, ofOne] = await Promise.all([ownDatabase(), ownDatabase()]);
+  await Promise.all([TestServer.start(ofMany, redisUrl), TestServer.start(ofOne, null)]);
+  const refusals = await Promise.all([
+    refusalOf(ofMany, []),
+    refusalOf(ofOne, ['--redis-url', redisUrl]),
+  ]);
+  expect(refusals).toEqual([
+    'Servers with Redis serve this database. Give this one the same REDIS_URL.',
+    'A server without Redis serves this database. Give it the same REDIS_URL and start it again, ' +
+      'or start this one without REDIS_URL.',
+  ]);
 });
 
 it('R-WO7, R-CH12: cancelled at one server, a handler that polls another hears of it', async () => {
