@@ -1,13 +1,13 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { firstIdAt, isUuid, TaskIdSource } from './ids.js';
+import { firstIdAt, isUuid, IdSource, type TaskId } from './ids.js';
 
 const startMs = Date.UTC(2030, 0, 1);
 const instant = fc.integer({ min: 1, max: 2 ** 47 });
 
 describe('task ids', () => {
   it('ascend within one millisecond, also when there are more than one counter holds', () => {
-    const source = new TaskIdSource();
+    const source = new IdSource<TaskId>();
     const ids = Array.from({ length: 10_000 }, () => source.next(startMs));
     expect(ids).toEqual([...ids].sort());
     expect(new Set(ids).size).toBe(ids.length);
@@ -16,7 +16,7 @@ describe('task ids', () => {
   it('ascend while the clock goes on, or back by up to ten seconds', () => {
     fc.assert(
       fc.property(fc.array(fc.integer({ min: -9900, max: 100 })), (steps) => {
-        const source = new TaskIdSource();
+        const source = new IdSource<TaskId>();
         const ids = [source.next(startMs), ...steps.map((step) => source.next(startMs + step))];
         expect(ids).toEqual([...ids].sort());
         expect(new Set(ids).size).toBe(ids.length);
@@ -25,21 +25,21 @@ describe('task ids', () => {
   });
 
   it('follow a clock that was an hour ahead and is right again', () => {
-    const source = new TaskIdSource();
+    const source = new IdSource<TaskId>();
     source.next(startMs + 3_600_000);
     const id = source.next(startMs);
     expect(id < firstIdAt(startMs + 1)).toBe(true);
   });
 
   it('take the millisecond that an instant falls in', () => {
-    const id = new TaskIdSource().next(startMs + 0.9);
+    const id = new IdSource<TaskId>().next(startMs + 0.9);
     expect(id < firstIdAt(startMs + 1)).toBe(true);
   });
 
   it('lie between the first of their instant and the first of the next', () => {
     fc.assert(
       fc.property(instant, (instantMs) => {
-        const id = new TaskIdSource().next(instantMs);
+        const id = new IdSource<TaskId>().next(instantMs);
         expect(id >= firstIdAt(instantMs)).toBe(true);
         expect(id < firstIdAt(instantMs + 1)).toBe(true);
       }),
@@ -65,7 +65,7 @@ describe('firstIdAt', () => {
 
 describe('isUuid', () => {
   it('takes the one way Postgres writes them', () => {
-    const id = new TaskIdSource().next(startMs);
+    const id = new IdSource<TaskId>().next(startMs);
     expect(isUuid(id)).toBe(true);
     for (const other of ['', 'x', id.toUpperCase(), `{${id}}`, `${id}\n`, id.replaceAll('-', '')]) {
       expect(isUuid(other)).toBe(false);

@@ -13,11 +13,11 @@ export type Lease = Branded<'Lease'>;
  * clock steps back a little. Inputs are partitioned by the day in the id, so the instant should
  * be the database's, not this machine's.
  */
-export class TaskIdSource {
+export class IdSource<Id extends TaskId | WorkerId> {
   readonly #generator = new V7Generator();
 
-  next(instantMs: number): TaskId {
-    return this.#generator.generateOrResetWithTs(Math.floor(instantMs)).toString() as TaskId;
+  next(instantMs: number): Id {
+    return this.#generator.generateOrResetWithTs(Math.floor(instantMs)).toString() as Id;
   }
 }
 

@@ -26,7 +26,7 @@ import { PollWaiters } from './poll-waiters.js';
 import { QueueControl } from './queue-control.js';
 import { QueueDirectory } from './queue-directory.js';
 import { Read } from './read.js';
-import { rebuild } from './rebuild.js';
+import { rebuild, type Rebuilt } from './rebuild.js';
 import { Replay } from './replay.js';
 import { Report } from './report.js';
 import { ServingTurn } from './serving-turn.js';
@@ -78,7 +78,7 @@ export class Engine implements api.SluiceApi {
   #turnLoop: Loop | null = null;
   /** Run only while this process serves. */
   #servingLoops: Loop[] = [];
-  #rebuilding: Promise<boolean> | null = null;
+  #rebuilding: Promise<Rebuilt> | null = null;
   #closing: Promise<void> | null = null;
 
   constructor(context: EngineContext, role: Role, onStandby: (message: string) => void) {
@@ -235,8 +235,9 @@ export class Engine implements api.SluiceApi {
       return queueRefreshMs;
     });
     const recording = this.#loop(() => this.#whileServing(() => this.#checkpoints.tick()));
+    const lookingAfter = this.#loop(() => this.#lookAfter());
     this.#servingLoops = [feeding, sweeping, refreshing, recording];
-    if (this.#context.mode === 'redis') this.#servingLoops.push(this.#loop(() => this.#lookAfter()));
+    if (this.#context.mode === 'redis') this.#servingLoops.push(lookingAfter);
     for (const loop of this.#servingLoops) loop.start();
   }
 
@@ -255,15 +256,14 @@ export class Engine implements api.SluiceApi {
 
   /** The ready queue may be lost while nobody polls, and be back without its contents. */
   async #lookAfter(): Promise<number> {
-    return (await this.#rebuild()) ? lookAfterMs : rebuildRetryMs;
+    return (await this.#rebuild()) === 'closed' ? rebuildRetryMs : lookAfterMs;
   }
 
-  /** False: another process is at it, or Redis is away. */
-  #rebuild(): Promise<boolean> {
+  #rebuild(): Promise<Rebuilt> {
     this.#rebuilding ??= rebuild(this.#context, this.#queues, this.#checkpoints)
-      .then((isOpen) => {
-        if (isOpen) this.#waiters.lookAgain();
-        return isOpen;
+      .then((rebuilt) => {
+        if (rebuilt === 'anew') this.#waiters.lookAgain();
+        return rebuilt;
       })
       .finally(() => {
         this.#rebuilding = null;

@@ -1,6 +1,5 @@
-import { randomUUID } from 'node:crypto';
 import { SluiceError } from '../domain/errors.js';
-import type { TaskId, WorkerId } from '../domain/ids.js';
+import { IdSource, type TaskId, type WorkerId } from '../domain/ids.js';
 import type { Registered, Registration, WorkerOffer } from '../protocol/api.js';
 import type { TakeRequest } from '../ready/ready-queue.js';
 import { findWorker, registerWorker } from '../store/workers.js';
@@ -24,14 +23,16 @@ export interface KnownWorker {
 export class Fleet {
   readonly #context: EngineContext;
   readonly #workers = new Map<WorkerId, KnownWorker>();
+  /** In the order of registration: what a stable order of workers goes by. */
+  readonly #ids = new IdSource<WorkerId>();
 
   constructor(context: EngineContext) {
     this.#context = context;
   }
 
   async register(registration: Registration): Promise<Registered> {
-    const workerId = randomUUID() as WorkerId;
     const { db, settings } = this.#context;
+    const workerId = this.#ids.next(db.nowMs());
     const capacity = registration.capacity ?? defaultCapacity;
     await registerWorker(db, workerId, { ...registration, capacity }, instant(this.#context));
     this.#workers.set(workerId, known(workerId, registration, capacity, false));

@@ -7,30 +7,32 @@ import type { QueueDirectory } from './queue-directory.js';
 
 const rowsAtOnce = 5_000;
 
+export type Rebuilt = 'anew' | 'open' | 'closed';
+
 /**
  * Fills the ready queue from Postgres. First it ends the generation of the contents that were lost:
  * claims of what was taken from them are waited for, and refused from then on. Then limits,
  * settings and what runs, so that no take can pass a limit; then everything queued. What is missed or
- * doubled meanwhile is only a hint. False: another process is at it, or the queue is away.
+ * doubled meanwhile is only a hint. `closed`: another process is at it, or the queue is away.
  */
 export async function rebuild(
   context: EngineContext,
   queues: QueueDirectory,
   checkpoints: Checkpoints,
-): Promise<boolean> {
+): Promise<Rebuilt> {
   const { db, ready, log } = context;
   const begun = await ready.beginRestore();
-  if (begun !== 'yours') return begun === 'open';
+  if (begun !== 'yours') return begun === 'open' ? 'open' : 'closed';
   const generation = await beginGeneration(db);
   await queues.load();
   const configuration = queues.configuration();
   const levels = await checkpoints.restore(configuration);
   const running = await listRunning(db);
   const isOurs = await ready.restore({ generation, ...configuration, levels, running });
-  if (!isOurs) return false;
+  if (!isOurs) return 'closed';
   const offered = await offerQueued(context);
   log.info({ generation, running: running.length, offered }, 'filled the ready queue anew');
-  return true;
+  return 'anew';
 }
 
 async function offerQueued(context: EngineContext): Promise<number> {

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { SluiceError } from '../domain/errors.js';
-import { TaskIdSource } from '../domain/ids.js';
+import { IdSource, type TaskId } from '../domain/ids.js';
 import type { JsonValue } from '../domain/json.js';
 import { capabilitySet } from '../domain/lane.js';
 import { costFaults } from '../domain/limit-faults.js';
@@ -41,7 +41,7 @@ export class Submit {
   readonly #context: EngineContext;
   readonly #parts: SubmitParts;
   readonly #estimate: Estimate;
-  readonly #ids = new TaskIdSource();
+  readonly #ids = new IdSource<TaskId>();
   readonly #batcher: Batcher<Prepared, Submitted>;
 
   constructor(context: EngineContext, parts: SubmitParts) {
@@ -158,10 +158,21 @@ export class Submit {
       }
       queues.add(task.queue);
     });
-    if (offers.length > 0) await this.#context.ready.offer(offers);
+    await this.#offer(offers);
     for (const window of backlog.windows()) this.#parts.feeder.noteBacklog(window);
     for (const [index, task] of tasks.entries()) this.#emit(task, submitted[index]);
     this.#parts.queues.ensureLater(queues);
+  }
+
+  /** Another server may have filled the window meanwhile. */
+  async #offer(offers: readonly Offer[]): Promise<void> {
+    if (offers.length === 0) return;
+    const answer = await this.#context.ready.offer(offers);
+    if (answer.kind === 'rebuild') return;
+    const full = offers.filter((_, index) => answer.outcomes[index] === 'full');
+    await this.#parts.feeder.giveBack(full).catch((error: unknown) => {
+      this.#context.log.warn({ err: error }, 'the sweeper will offer what found no room');
+    });
   }
 
   #emit({ queue, taskType, priority }: Prepared, outcome: Submitted | undefined): void {

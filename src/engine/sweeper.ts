@@ -194,8 +194,11 @@ export class Sweeper {
     this.#queuedCursor = next;
     const lost = await this.#findLost(rows.map(({ taskId }) => taskId));
     if (lost.size === 0) return;
-    const answer = await ready.offer(rows.filter(({ taskId }) => lost.has(taskId)));
+    const offers = rows.filter(({ taskId }) => lost.has(taskId));
+    const answer = await ready.offer(offers);
     if (answer.kind === 'rebuild') return;
+    const full = offers.filter((_, index) => answer.outcomes[index] === 'full');
+    await this.#unlessLocked(() => this.#parts.feeder.giveBack(full));
     const accepted = answer.outcomes.filter((outcome) => outcome === 'accepted').length;
     this.#parts.throughput.reoffered.add(this.#context.db.nowMs(), accepted);
   }

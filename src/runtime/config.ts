@@ -35,6 +35,7 @@ export interface ServeConfig {
   readonly waitForTurn: boolean;
   readonly heartbeatIntervalMs: number;
   readonly leaseMs: number;
+  readonly wakeOrder: 'spread' | 'concentrate';
   readonly logLevel: string;
 }
 
@@ -44,6 +45,7 @@ export type CheckedConfig =
 
 export const memoryDataDir = ':memory:';
 
+const wakeOrders = ['spread', 'concentrate'] as const;
 const logLevels = ['trace', 'debug', 'info', 'warn', 'error', 'silent'] as const;
 
 /** Every setting of a server. The docs and the checks come from this table. */
@@ -99,6 +101,13 @@ export const serveSettings = {
     30_000,
     'how long a worker may be silent before its tasks go to others',
   ),
+  wakeOrder: setting(
+    null,
+    ['SLUICE_WAKE_ORDER'],
+    oneOf(wakeOrders),
+    'spread',
+    'who is woken for work: the least loaded worker, or the same ones first so that others go idle',
+  ),
   logLevel: setting('--log-level', ['SLUICE_LOG_LEVEL'], oneOf(logLevels), 'info', 'what to log'),
 } as const;
 
@@ -122,6 +131,7 @@ export function checkServeConfig(sources: ConfigSources): CheckedConfig {
     wait: read('wait', serveSettings.wait),
     heartbeatIntervalMs: read('heartbeatIntervalMs', serveSettings.heartbeatIntervalMs),
     leaseMs: read('leaseMs', serveSettings.leaseMs),
+    wakeOrder: read('wakeOrder', serveSettings.wakeOrder),
     logLevel: read('logLevel', serveSettings.logLevel),
   };
   problems.push(...contradictions(given, sources));
@@ -140,13 +150,14 @@ export function describeServeConfig(config: ServeConfig): Readonly<Record<string
     database: where,
     ...(redisUrl === null ? {} : { redis: hidePassword(redisUrl) }),
     heartbeat: `${config.heartbeatIntervalMs} ms`,
+    'wake order': config.wakeOrder,
     lease: `${config.leaseMs} ms`,
     log: config.logLevel,
   };
 }
 
 function toConfig(given: Given, sources: ConfigSources): ServeConfig {
-  const { host, port, wait, heartbeatIntervalMs, leaseMs, logLevel } = given;
+  const { host, port, wait, heartbeatIntervalMs, leaseMs, wakeOrder, logLevel } = given;
   return {
     host,
     port,
@@ -155,6 +166,7 @@ function toConfig(given: Given, sources: ConfigSources): ServeConfig {
     waitForTurn: wait,
     heartbeatIntervalMs,
     leaseMs,
+    wakeOrder,
     logLevel,
   };
 }
@@ -204,6 +216,9 @@ function contradictions(given: Given, sources: ConfigSources): string[] {
       `${redis.by} needs a Postgres server, named by databaseUrl: the embedded database is for one ` +
         'process, which keeps its ready queue in memory.',
     );
+  }
+  if (redis !== null && given.poolSize === 1) {
+    found.push('poolSize must be at least 2 with Redis: servers take turns at feeding a window.');
   }
   return found;
 }

@@ -46,11 +46,13 @@ export function yesOrNo(given: unknown): Parsed<boolean> {
   return { kind: 'problem', mustBe: 'true or false' };
 }
 
-export function oneOf(allowed: readonly string[]): Parse<string> {
-  return (given) =>
-    typeof given === 'string' && allowed.includes(given)
-      ? { kind: 'value', value: given }
+export function oneOf<Allowed extends string>(allowed: readonly Allowed[]): Parse<Allowed> {
+  return (given) => {
+    const value = allowed.find((one) => one === given);
+    return value !== undefined
+      ? { kind: 'value', value }
       : { kind: 'problem', mustBe: `one of ${allowed.join(', ')}` };
+  };
 }
 
 export function postgresUrl(given: unknown): Parsed<string> {

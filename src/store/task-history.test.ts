@@ -4,7 +4,7 @@ import { expect, it } from 'vitest';
 
 import { atSecond, zero } from '../../test/store/seed.js';
 import { describeOnEveryDatabase } from '../../test/store/support.js';
-import { TaskIdSource, type TaskId, type WorkerId } from '../domain/ids.js';
+import { IdSource, type TaskId, type WorkerId } from '../domain/ids.js';
 import type { TaskHistory, TaskView } from '../protocol/api.js';
 import { cancelTasks } from './cancel-tasks.js';
 import { claimTasks } from './claim-tasks.js';
@@ -15,7 +15,7 @@ import { findTask } from './read-tasks.js';
 import { startTasks } from './start-tasks.js';
 import { submitTasks } from './submit-tasks.js';
 
-const ids = new TaskIdSource();
+const ids = new IdSource<TaskId>();
 const workerId = randomUUID() as WorkerId;
 const lane = { queue: 'q', taskType: 'chat', capabilities: [] };
 const broken = { code: 'BROKEN', message: 'nul \u0000', retriable: true };

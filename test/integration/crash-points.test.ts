@@ -5,7 +5,7 @@ import { join } from 'node:path';
 
 import { describe, expect, it, onTestFinished } from 'vitest';
 
-import { TaskIdSource, type TaskId, type WorkerId } from '../../src/domain/ids.js';
+import { IdSource, type TaskId, type WorkerId } from '../../src/domain/ids.js';
 import type { TaskState } from '../../src/domain/task-state.js';
 import { openDatabase, openEngine, type DatabaseOptions } from '../../src/engine/open-engine.js';
 import { silentLog } from '../../src/runtime/log.js';
@@ -18,7 +18,7 @@ import { createTestDatabase } from '../support/postgres.js';
 import { until } from '../support/until.js';
 import { describeOnPostgres, drafts, quickTicks, submitAll, TestWorker } from './support.js';
 
-const ids = new TaskIdSource();
+const ids = new IdSource<TaskId>();
 
 interface Left {
   readonly seed: Seed;

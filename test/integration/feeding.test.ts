@@ -1,6 +1,6 @@
 import { expect, it, vi } from 'vitest';
 
-import { TaskIdSource, type TaskId } from '../../src/domain/ids.js';
+import { IdSource, type TaskId } from '../../src/domain/ids.js';
 import { defaultQueueSettings } from '../../src/domain/queue-settings.js';
 import type { EngineContext } from '../../src/engine/context.js';
 import { TaskEvents } from '../../src/engine/events.js';
@@ -232,7 +232,7 @@ function looping(feeder: Feeder): Loop {
 /** Fills the window just before the next offer. */
 function intruding(ready: MemoryReadyQueue): { stop(): number } {
   const offer = ready.offer.bind(ready);
-  const ids = new TaskIdSource();
+  const ids = new IdSource<TaskId>();
   let intruded = 0;
   ready.offer = async (offers) => {
     ready.offer = offer;

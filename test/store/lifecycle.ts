@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 
-import { TaskIdSource, type TaskId, type WorkerId } from '../../src/domain/ids.js';
+import { IdSource, type TaskId, type WorkerId } from '../../src/domain/ids.js';
 import type { Held } from '../../src/protocol/api.js';
 import { claimTasks, type Claim, type ClaimedRow } from '../../src/store/claim-tasks.js';
 import type { Database, Instant, Queryable } from '../../src/store/database.js';
@@ -9,7 +9,7 @@ import type { Completion } from '../../src/store/finish-tasks.js';
 import type { NewTask, Submitted } from '../../src/store/new-task.js';
 import { submitTasks } from '../../src/store/submit-tasks.js';
 
-const ids = new TaskIdSource();
+const ids = new IdSource<TaskId>();
 
 export function newTaskId(): TaskId {
   return ids.next(Date.now());

@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto';
 
-import { TaskIdSource, type Lease, type TaskId, type WorkerId } from '../../src/domain/ids.js';
+import { IdSource, type Lease, type TaskId, type WorkerId } from '../../src/domain/ids.js';
 import { rankOf, type Priority } from '../../src/domain/priority.js';
 import type { TaskState, WaitsFor } from '../../src/domain/task-state.js';
 import type { Queryable } from '../../src/store/database.js';
 
-const ids = new TaskIdSource();
+const ids = new IdSource<TaskId>();
 
 /** A day that has partitions, at a round instant: seconds from it read well in a test. */
 export const zero = new Date(Math.floor(Date.now() / 1000) * 1000);

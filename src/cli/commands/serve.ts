@@ -27,14 +27,14 @@ async function runServe(command: Command): Promise<void> {
   ]);
   const standbys: string[] = [];
   const { host, port, database, redisUrl, waitForTurn, logLevel } = config;
-  const { heartbeatIntervalMs, leaseMs } = config;
+  const { heartbeatIntervalMs, leaseMs, wakeOrder } = config;
   const server = await serve({
     host,
     port,
     database,
     ...(redisUrl === null ? {} : { redisUrl }),
     waitForTurn,
-    settings: { heartbeatIntervalMs, leaseMs },
+    settings: { heartbeatIntervalMs, leaseMs, wakeOrder },
     log: createLog(logLevel),
     onStandby: (message) => standbys.push(message),
   }).catch((error: unknown) => {
