@@ -1,14 +1,14 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { firstIdAt, isUuid, IdSource, type TaskId } from './ids.js';
+import { firstIdAt, isUuid, IdSource } from './ids.js';
 
 const startMs = Date.UTC(2030, 0, 1);
 const instant = fc.integer({ min: 1, max: 2 ** 47 });
 
 describe('task ids', () => {
   it('ascend within one millisecond, also when there are more than one counter holds', () => {
-    const source = new IdSource<TaskId>();
-    const ids = Array.from({ length: 10_000 }, () => source.next(startMs));
+    const source = new IdSource();
+    const ids = Array.from({ length: 10_000 }, () => source.nextTaskId(startMs));
     expect(ids).toEqual([...ids].sort());
     expect(new Set(ids).size).toBe(ids.length);
   });
@@ -16,8 +16,11 @@ describe('task ids', () => {
   it('ascend while the clock goes on, or back by up to ten seconds', () => {
     fc.assert(
       fc.property(fc.array(fc.integer({ min: -9900, max: 100 })), (steps) => {
-        const source = new IdSource<TaskId>();
-        const ids = [source.next(startMs), ...steps.map((step) => source.next(startMs + step))];
+        const source = new IdSource();
+        const ids = [
+          source.nextTaskId(startMs),
+          ...steps.map((step) => source.nextTaskId(startMs + step)),
+        ];
         expect(ids).toEqual([...ids].sort());
         expect(new Set(ids).size).toBe(ids.length);
       }),
@@ -25,21 +28,21 @@ describe('task ids', () => {
   });
 
   it('follow a clock that was an hour ahead and is right again', () => {
-    const source = new IdSource<TaskId>();
-    source.next(startMs + 3_600_000);
-    const id = source.next(startMs);
+    const source = new IdSource();
+    source.nextTaskId(startMs + 3_600_000);
+    const id = source.nextTaskId(startMs);
     expect(id < firstIdAt(startMs + 1)).toBe(true);
   });
 
   it('take the millisecond that an instant falls in', () => {
-    const id = new IdSource<TaskId>().next(startMs + 0.9);
+    const id = new IdSource().nextTaskId(startMs + 0.9);
     expect(id < firstIdAt(startMs + 1)).toBe(true);
   });
 
   it('lie between the first of their instant and the first of the next', () => {
     fc.assert(
       fc.property(instant, (instantMs) => {
-        const id = new IdSource<TaskId>().next(instantMs);
+        const id = new IdSource().nextTaskId(instantMs);
         expect(id >= firstIdAt(instantMs)).toBe(true);
         expect(id < firstIdAt(instantMs + 1)).toBe(true);
       }),
@@ -65,7 +68,7 @@ describe('firstIdAt', () => {
 
 describe('isUuid', () => {
   it('takes the one way Postgres writes them', () => {
-    const id = new IdSource<TaskId>().next(startMs);
+    const id = new IdSource().nextTaskId(startMs);
     expect(isUuid(id)).toBe(true);
     for (const other of ['', 'x', id.toUpperCase(), `{${id}}`, `${id}\n`, id.replaceAll('-', '')]) {
       expect(isUuid(other)).toBe(false);

@@ -13,11 +13,19 @@ export type Lease = Branded<'Lease'>;
  * clock steps back a little. Inputs are partitioned by the day in the id, so the instant should
  * be the database's, not this machine's.
  */
-export class IdSource<Id extends TaskId | WorkerId> {
+export class IdSource {
   readonly #generator = new V7Generator();
 
-  next(instantMs: number): Id {
-    return this.#generator.generateOrResetWithTs(Math.floor(instantMs)).toString() as Id;
+  nextTaskId(instantMs: number): TaskId {
+    return this.#next(instantMs) as TaskId;
+  }
+
+  nextWorkerId(instantMs: number): WorkerId {
+    return this.#next(instantMs) as WorkerId;
+  }
+
+  #next(instantMs: number): string {
+    return this.#generator.generateOrResetWithTs(Math.floor(instantMs)).toString();
   }
 }
 

@@ -24,7 +24,7 @@ export class Fleet {
   readonly #context: EngineContext;
   readonly #workers = new Map<WorkerId, KnownWorker>();
   /** In the order of registration: what a stable order of workers goes by. */
-  readonly #ids = new IdSource<WorkerId>();
+  readonly #ids = new IdSource();
 
   constructor(context: EngineContext) {
     this.#context = context;
@@ -32,7 +32,7 @@ export class Fleet {
 
   async register(registration: Registration): Promise<Registered> {
     const { db, settings } = this.#context;
-    const workerId = this.#ids.next(db.nowMs());
+    const workerId = this.#ids.nextWorkerId(db.nowMs());
     const capacity = registration.capacity ?? defaultCapacity;
     await registerWorker(db, workerId, { ...registration, capacity }, instant(this.#context));
     this.#workers.set(workerId, known(workerId, registration, capacity, false));

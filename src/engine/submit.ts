@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { SluiceError } from '../domain/errors.js';
-import { IdSource, type TaskId } from '../domain/ids.js';
+import { IdSource } from '../domain/ids.js';
 import type { JsonValue } from '../domain/json.js';
 import { capabilitySet } from '../domain/lane.js';
 import { costFaults } from '../domain/limit-faults.js';
@@ -41,7 +41,7 @@ export class Submit {
   readonly #context: EngineContext;
   readonly #parts: SubmitParts;
   readonly #estimate: Estimate;
-  readonly #ids = new IdSource<TaskId>();
+  readonly #ids = new IdSource();
   readonly #batcher: Batcher<Prepared, Submitted>;
 
   constructor(context: EngineContext, parts: SubmitParts) {
@@ -88,7 +88,7 @@ export class Submit {
     const queue = draft.queue ?? 'default';
     const capabilities = capabilitySet(draft.requiredCapabilities ?? []);
     return {
-      taskId: this.#ids.next(this.#context.db.nowMs()),
+      taskId: this.#ids.nextTaskId(this.#context.db.nowMs()),
       queue,
       taskType: draft.taskType,
       capabilities,

@@ -29,9 +29,19 @@ describe('checkServeConfig', () => {
         waitForTurn: true,
         heartbeatIntervalMs: 10_000,
         leaseMs: 30_000,
+        wakeOrder: 'spread',
         logLevel: 'info',
       },
     });
+  });
+
+  it('one connection to Postgres is not enough with Redis', () => {
+    const env = {
+      DATABASE_URL: 'postgres://h/d',
+      REDIS_URL: 'redis://h',
+      SLUICE_POOL_SIZE: '1',
+    };
+    expect(problemsOf({ env })).toEqual([expect.stringMatching(/poolSize must be at least 2/)]);
   });
 
   it('a flag beats a variable, a variable beats the file', () => {

@@ -15,7 +15,7 @@ import { findTask } from './read-tasks.js';
 import { startTasks } from './start-tasks.js';
 import { submitTasks } from './submit-tasks.js';
 
-const ids = new IdSource<TaskId>();
+const ids = new IdSource();
 const workerId = randomUUID() as WorkerId;
 const lane = { queue: 'q', taskType: 'chat', capabilities: [] };
 const broken = { code: 'BROKEN', message: 'nul \u0000', retriable: true };
@@ -185,7 +185,7 @@ describeOnEveryDatabase('the history of a task', (db) => {
   } as const;
 
   async function submit(hasRoom: boolean): Promise<TaskId> {
-    const taskId = ids.next(zero.getTime());
+    const taskId = ids.nextTaskId(zero.getTime());
     await submitTasks(
       db(),
       [

@@ -18,7 +18,7 @@ import { createTestDatabase } from '../support/postgres.js';
 import { until } from '../support/until.js';
 import { describeOnPostgres, drafts, quickTicks, submitAll, TestWorker } from './support.js';
 
-const ids = new IdSource<TaskId>();
+const ids = new IdSource();
 
 interface Left {
   readonly seed: Seed;
@@ -290,7 +290,7 @@ describeOnPostgres('between a commit and what follows it', (server) => {
          (id, queue, task_type, priority, status, created_at, eligible_at, queued_at,
           timeout_seconds, max_retries)
        select id, $2, 'noop', 1, 'queued', now(), now(), now(), 600, 3 from drafted order by n`,
-      [Array.from({ length: count }, () => ids.next(Date.now())), queue],
+      [Array.from({ length: count }, () => ids.nextTaskId(Date.now())), queue],
     );
   }
 });

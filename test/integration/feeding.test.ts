@@ -232,12 +232,12 @@ function looping(feeder: Feeder): Loop {
 /** Fills the window just before the next offer. */
 function intruding(ready: MemoryReadyQueue): { stop(): number } {
   const offer = ready.offer.bind(ready);
-  const ids = new IdSource<TaskId>();
+  const ids = new IdSource();
   let intruded = 0;
   ready.offer = async (offers) => {
     ready.offer = offer;
     const stale = Array.from({ length: 4 }, (_, seq) => ({
-      taskId: ids.next(Date.now()),
+      taskId: ids.nextTaskId(Date.now()),
       lane,
       priority: 'medium' as const,
       ageMs: 0,

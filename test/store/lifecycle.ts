@@ -9,10 +9,10 @@ import type { Completion } from '../../src/store/finish-tasks.js';
 import type { NewTask, Submitted } from '../../src/store/new-task.js';
 import { submitTasks } from '../../src/store/submit-tasks.js';
 
-const ids = new IdSource<TaskId>();
+const ids = new IdSource();
 
 export function newTaskId(): TaskId {
-  return ids.next(Date.now());
+  return ids.nextTaskId(Date.now());
 }
 
 export function newWorkerId(): WorkerId {

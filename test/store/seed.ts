@@ -5,7 +5,7 @@ import { rankOf, type Priority } from '../../src/domain/priority.js';
 import type { TaskState, WaitsFor } from '../../src/domain/task-state.js';
 import type { Queryable } from '../../src/store/database.js';
 
-const ids = new IdSource<TaskId>();
+const ids = new IdSource();
 
 /** A day that has partitions, at a round instant: seconds from it read well in a test. */
 export const zero = new Date(Math.floor(Date.now() / 1000) * 1000);
@@ -44,7 +44,7 @@ export interface Seeded {
 
 /** A task in the state asked for, put there without the way that leads to it. */
 export async function seedTask(db: Queryable, seed: Seed = {}): Promise<Seeded> {
-  const taskId = ids.next(zero.getTime());
+  const taskId = ids.nextTaskId(zero.getTime());
   const lease = randomUUID() as Lease;
   const workerId = seed.workerId ?? (randomUUID() as WorkerId);
   const status = seed.status ?? 'queued';
