@@ -1,12 +1,18 @@
 import { randomBytes } from 'node:crypto';
-import { afterAll, beforeAll, describe, inject, it } from 'vitest';
+import type { Redis } from 'ioredis';
+import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
+import { defaultQueueSettings } from '../../domain/queue-settings.js';
 import { LocalBus } from '../../runtime/bus.js';
 import { ManualClock } from '../../runtime/clock.js';
 import { silentLog } from '../../runtime/log.js';
 import { agreeOnRandomHistories } from '../random-histories.contract.js';
-import { describeReadyQueueContract, type ReadyQueueUnderTest } from '../ready-queue.contract.js';
+import { describeReadyQueueContract } from '../ready-queue.contract.js';
+import type { ReadyState } from '../ready-queue.js';
+import { anyWork, offerMaker, type ReadyQueueUnderTest } from '../workbench.contract.js';
 import { openRedis, type RedisConnection } from './connection.js';
 import { RedisReadyQueue } from './redis-ready-queue.js';
+
+const blank: ReadyState = { generation: 1, limits: [], queues: [], levels: [], running: [] };
 
 let connection: RedisConnection;
 
@@ -20,7 +26,12 @@ function newPrefix(): string {
   return `sluice:{${randomBytes(6).toString('hex')}}:`;
 }
 
-async function make(): Promise<ReadyQueueUnderTest> {
+interface RedisQueueUnderTest extends ReadyQueueUnderTest {
+  readonly clock: ManualClock;
+  readonly prefix: string;
+}
+
+async function make(): Promise<RedisQueueUnderTest> {
   const clock = new ManualClock();
   const prefix = newPrefix();
   const queue = new RedisReadyQueue({
@@ -32,6 +43,8 @@ async function make(): Promise<ReadyQueueUnderTest> {
   });
   return {
     queue,
+    clock,
+    prefix,
     nowMs: () => clock.nowMs(),
     advance: (ms) => clock.advance(ms),
     driftMs: 0,
@@ -41,10 +54,75 @@ async function make(): Promise<ReadyQueueUnderTest> {
   };
 }
 
+async function countKeys(prefix: string): Promise<number> {
+  let count = 0;
+  const client = connection.client as Redis;
+  for await (const keys of client.scanStream({ match: `${prefix}*`, count: 1_000 })) {
+    count += (keys as string[]).length;
+  }
+  return count;
+}
+
 describeReadyQueueContract('RedisReadyQueue', make);
 
 describe('RedisReadyQueue', () => {
   it('R-CH10: answers random histories as a queue that sorts everything each time', async () => {
     await agreeOnRandomHistories(make, 200);
+  });
+
+  it('R-CH8: 50,000 queues that came and went leave a bounded number of keys', async () => {
+    const { queue, prefix } = await make();
+    const offer = offerMaker();
+    expect(await queue.restore(blank)).toBe(true);
+    const batch = 1_000;
+    for (let from = 0; from < 50_000; from += batch) {
+      const offers = Array.from({ length: batch }, (_, index) =>
+        offer({ queue: `q${from + index}`, taskType: `t${(from + index) % 20_000}` }),
+      );
+      await queue.offer(offers);
+      // Whatever was forgotten to make room for it, the newest is found.
+      const taskTypes = offers.slice(-1).map(({ lane }) => lane.taskType);
+      const answer = await queue.take({ ...anyWork, taskTypes });
+      if (answer.kind !== 'taken') throw new Error(`the take was answered ${answer.kind}`);
+      await queue.refund(answer.entries);
+      await queue.remove(offers.map(({ taskId }) => taskId));
+    }
+    expect(await connection.client.scard(`${prefix}queues`)).toBeLessThanOrEqual(10_000);
+    expect(await connection.client.scard(`${prefix}sources`)).toBeLessThanOrEqual(10_000);
+    expect(await countKeys(prefix)).toBeLessThanOrEqual(10_020);
+    // What is left is in the registers: the next restore finds it.
+    expect(await queue.restore({ ...blank, generation: 2 })).toBe(true);
+    expect(await countKeys(prefix)).toBe(1);
+  });
+
+  it('R-CH4: a clock that is set back neither stops the refill nor mints tokens', async () => {
+    const { queue, clock } = await make();
+    const limit = { unit: 'requests', rate: 10, perSeconds: 1, burst: 1 };
+    const settings = { ...defaultQueueSettings, limits: [limit] };
+    const queues = [{ name: 'q', version: 1, settings, pausedForMs: null }];
+    const offer = offerMaker();
+    await queue.restore({ ...blank, queues });
+    await queue.offer([offer(), offer()]);
+    expect(await queue.take(anyWork)).toMatchObject({ kind: 'taken', waitMs: 100 });
+    clock.advance(-3_600_000);
+    expect(await queue.take(anyWork)).toEqual({ kind: 'wait', waitMs: 100 });
+    clock.advance(100);
+    expect(await queue.take(anyWork)).toMatchObject({ kind: 'taken' });
+  });
+
+  it('goes by the clock of Redis, in whole milliseconds', async () => {
+    const queue = new RedisReadyQueue({
+      connection,
+      bus: new LocalBus(),
+      prefix: newPrefix(),
+      log: silentLog,
+    });
+    await queue.restore(blank);
+    await queue.offer([offerMaker()({ ageMs: 1_000.4 })]);
+    const { oldestAgeMs } = await queue.live('q');
+    expect(oldestAgeMs).toBeGreaterThanOrEqual(1_000);
+    expect(oldestAgeMs).toBeLessThan(61_000);
+    expect(oldestAgeMs).toBe(Math.floor(oldestAgeMs ?? 0));
+    await queue.close();
   });
 });

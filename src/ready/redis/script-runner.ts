@@ -33,6 +33,8 @@ export class ScriptRunner {
     this.#prefix = prefix;
     this.#clock = clock ?? null;
     this.#log = log;
+    // Whether it serves is found out anew.
+    connection.onReturn(() => this.#note(null));
   }
 
   trouble(): string | null {

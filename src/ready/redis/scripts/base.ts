@@ -8,6 +8,7 @@
 export const base = String.raw`
 local call = redis.call
 local huge = math.huge
+local sub = string.sub
 local prefix = KEYS[1]
 local metaKey = prefix .. 'meta'
 local buildingKey = prefix .. 'building'

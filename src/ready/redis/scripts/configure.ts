@@ -101,6 +101,7 @@ end
 -- All that waits may have become open, more urgent, or another source's.
 local function placeLanes(queue, former)
   for _, key in ipairs(call('SMEMBERS', prefix .. 'lanes:' .. queue.name)) do
+    lanes[key] = nil
     local lane = loadLane(key)
     if former.class ~= queue.settings.class then
       lane.source = former.class .. '\n' .. lane.group
@@ -117,6 +118,7 @@ local function configureQueue(given)
   local former = queue.settings
   if former.version and given.version <= former.version then return end
   queue.settings = settingsOf(given)
+  queue.hasLimits = #queue.settings.limits > 0
   queue.isChanged = true
   call('HSET', queue.key, 'settings', cmsgpack.pack(queue.settings))
   replaceBuckets(given, former)

@@ -16,7 +16,8 @@ for index, record in ipairs(records) do
     queue.running = queue.running + 1
     queue.isChanged = true
     isConfirmed[taskId] = true
-    append(confirmed, taskId, 'R' .. string.sub(record, 2))
+    confirmed[#confirmed + 1] = taskId
+    confirmed[#confirmed + 1] = 'R' .. sub(record, 2)
   end
 end
 callWithAll('HSET', entriesKey, confirmed)

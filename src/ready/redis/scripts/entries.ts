@@ -23,11 +23,11 @@ local function parseWaiting(taskId, record)
     taskId = taskId,
     rank = tonumber(rank),
     orderedAt = tonumber(orderedAt),
-    seq = tonumber(seq),
     eligibleAt = tonumber(eligibleAt),
     member = seq .. taskId .. eligibleAt,
     laneKey = laneKey,
     costText = cost,
+    level = false,
   }
 end
 

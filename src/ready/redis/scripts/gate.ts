@@ -57,7 +57,7 @@ local function opensAt(entry)
   local queue, settings = entry.queue, entry.queue.settings
   if freeSlots(queue) <= 0 then return huge end
   local at = math.max(now, settings.pausedUntil)
-  if #settings.limits == 0 then return at end
+  if not queue.hasLimits then return at end
   if not knowsItsLimits(queue) then return huge end
   return math.max(at, tokensAt(entry, false), obstacleGoesAt(entry))
 end
@@ -65,12 +65,16 @@ end
 -- Of an entry whose turn it is: its queue is short of it, if it waits for tokens and for no other
 -- entry. If it waits for another, it is to be looked at again when that one goes.
 local function noteIfShort(entry)
-  if #entry.queue.settings.limits == 0 then return end
   local obstacleAt = obstacleGoesAt(entry)
   if obstacleAt > now then
     entry.lane.lookAgainAt = obstacleAt
   elseif tokensAt(entry, false) > now then
     setShort(entry.queue, entry.taskId)
   end
+end
+
+local function examine(entry)
+  if entry.queue.hasLimits then noteIfShort(entry) end
+  return opensAt(entry)
 end
 `;

@@ -37,8 +37,11 @@ local function accept(window, taskId, age, orderedAt, seq, cost)
   queue[rank] = queue[rank] + 1
   queue.isChanged = true
   window.size = window.size + 1
-  append(window.added, orderedAt, memberOf(seq, taskId, eligibleAt))
-  append(records, taskId, waitingRecord(rank, orderedAt, seq, eligibleAt, window.lane.key, cost))
+  local added = window.added
+  added[#added + 1] = orderedAt
+  added[#added + 1] = memberOf(seq, taskId, eligibleAt)
+  records[#records + 1] = taskId
+  records[#records + 1] = waitingRecord(rank, orderedAt, seq, eligibleAt, window.lane.key, cost)
   isHeld[taskId] = true
 end
 

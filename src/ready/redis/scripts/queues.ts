@@ -58,6 +58,7 @@ local function loadQueue(name)
     [1] = tonumber(field[8] or 0),
     [2] = tonumber(field[9] or 0),
   }
+  queue.hasLimits = #queue.settings.limits > 0
   queue.wasIdle = queue.isKnown and isIdle(queue)
   queues[name] = queue
   return queue

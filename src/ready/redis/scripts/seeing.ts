@@ -60,8 +60,8 @@ local function countFirst(lane, rank, condition)
   local low, high = 0, lane.queue[rank] == 0 and 0 or call('ZCARD', key)
   while low < high do
     local middle = math.floor((low + high) / 2)
-    local found = call('ZRANGE', key, middle, middle, 'WITHSCORES')
-    if condition(entryOf(lane, rank, found[1], found[2])) then low = middle + 1 else high = middle end
+    local found = call('ZRANGE', key, middle, middle)
+    if condition(entryOf(lane, rank, found[1])) then low = middle + 1 else high = middle end
   end
   return low
 end

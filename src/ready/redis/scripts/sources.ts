@@ -16,6 +16,8 @@ local maxSources = 10000
 local levelSpan = 2 ^ 50
 -- Sources that a lane entered, left or changed its place in.
 local moved = {}
+-- Sources that a lane is about to enter.
+local isFilling = {}
 
 -- The names of the limits that the queues of a source share.
 local function limitsOf(source)
@@ -27,7 +29,8 @@ local function pruneSources()
   if call('SCARD', sourcesKey) <= limit then return end
   local empty = {}
   for _, source in ipairs(call('SMEMBERS', sourcesKey)) do
-    if call('EXISTS', prefix .. 'index:' .. source, prefix .. 'parked:' .. source) == 0 then
+    local held = call('EXISTS', prefix .. 'index:' .. source, prefix .. 'parked:' .. source)
+    if held == 0 and not isFilling[source] then
       empty[#empty + 1] = source
     end
   end
@@ -41,6 +44,7 @@ end
 
 -- Sources stay when they are empty: one that fills and empties all the time is not news each time.
 local function registerSource(source)
+  isFilling[source] = true
   if call('SADD', sourcesKey, source) == 0 then return end
   for limit in limitsOf(source) do call('SADD', prefix .. 'sources-of:' .. limit, source) end
   pruneSources()

@@ -73,6 +73,7 @@ local function lookAtNamed(source)
   lane.hasMoved = false
   source.score = not lane.isParked and scoreNow(lane)
   source.lane = source.score and lane
+  source.trueAtTurn = lane.queue.turn
 end
 
 -- Finds the lane whose turn it is, and how far its turn may go back before it is another's.
@@ -83,6 +84,7 @@ local function lookAtIndex(source)
   source.lane = top[1] and loadLane(top[1])
   source.score = tonumber(top[2])
   source.secondScore = tonumber(top[4] or huge)
+  source.trueAtTurn = nil
 end
 
 local function look(source)
@@ -111,7 +113,7 @@ local function bestSource()
 end
 
 -- After the lane's head or its queue's turn has changed. The index is written when it must be.
-local function replace(source)
+local function placeAnew(source)
   local lane = source.lane
   if source.named then
     lane.isMisplaced, lane.hasMoved = true, true
@@ -119,7 +121,7 @@ local function replace(source)
   end
   local score = scoreNow(lane)
   if score and score <= source.secondScore then
-    source.score = score
+    source.score, source.trueAtTurn = score, lane.queue.turn
     lane.isMisplaced = true
   else
     openLane(lane)
@@ -133,6 +135,15 @@ local since = whole(now)
 local records, order, granted = {}, {}, {}
 local grantedCount = 0
 
+-- Of one queue and one take they differ in their cost alone.
+local function recordOf(entry)
+  local queue = entry.queue
+  if not queue.grantRecord then
+    queue.grantRecord = outRecord('T', queue.name, grant, since, '')
+  end
+  return queue.grantRecord .. (entry.costText or '')
+end
+
 local function spendTokens(entry)
   for _, limit in ipairs(entry.queue.settings.limits) do
     local bucket = loadBucket(limit.bucket)
@@ -145,13 +156,16 @@ local function grantEntry(entry)
   local level = levelOf(entry)
   queue.turn = nextNumber()
   queue.slots = queue.slots + 1
-  spendTokens(entry)
+  if queue.hasLimits then spendTokens(entry) end
   takeFromWindow(entry)
   if queue.short == taskId then setShort(queue, '') end
-  append(records, taskId, outRecord('T', queue.name, grant, since, entry.costText or ''))
-  append(order, queue.turn, taskId)
-  append(granted, taskId, entry.lane.key, entry.rank, level)
+  local at = 2 * grantedCount
+  records[at + 1], records[at + 2] = taskId, recordOf(entry)
+  order[at + 1], order[at + 2] = queue.turn, taskId
+  granted[2 * at + 1], granted[2 * at + 2] = taskId, entry.lane.key
+  granted[2 * at + 3], granted[2 * at + 4] = entry.rank, level
   grantedCount = grantedCount + 1
+  wanted = wanted - 1
 end
 
 local function saveGrants()
@@ -203,26 +217,26 @@ local function grantUntilNext()
     local source = bestSource()
     if not source then return nil end
     local lane = source.lane
-    local entry = headOf(lane)
-    if source.score ~= scoreNow(lane) then
-      replace(source)
+    if source.trueAtTurn ~= lane.queue.turn and source.score ~= scoreNow(lane) then
+      placeAnew(source)
     else
-      noteIfShort(entry)
-      local opens = opensAt(entry)
+      local entry = headOf(lane)
+      local opens = examine(entry)
       if opens > now then
         parkLane(lane, opens)
-      elseif tokensAt(entry, true) > now then
+      elseif source.class ~= '' and tokensAt(entry, true) > now then
         blocked[source.class] = entry
       elseif grantedCount == count then
         return lane
       else
         grantEntry(entry)
-        replace(source)
+        placeAnew(source)
       end
     end
   end
 end
 
+wanted = count + 1
 if isByName then addNamedLanes() else addSources() end
 local nextLane = grantUntilNext()
 local wait = nextLane and 0 or waitMs()

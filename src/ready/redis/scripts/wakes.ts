@@ -13,7 +13,7 @@ local function wakesOnOpening(queue)
   local settings = queue.settings
   local free = freeSlots(queue)
   if free <= 0 or settings.pausedUntil == huge or not knowsItsLimits(queue) then return 0 end
-  local most = (settings.pausedUntil > now or #settings.limits > 0) and 1 or free
+  local most = (settings.pausedUntil > now or queue.hasLimits) and 1 or free
   return math.min(waitingIn(queue), most)
 end
 

@@ -26,25 +26,30 @@ local function memberOf(seq, taskId, eligibleAt)
   return seq .. taskId .. eligibleAt
 end
 
-local function entryOf(lane, rank, member, score)
+local function entryOf(lane, rank, member)
   return {
     lane = lane,
     queue = lane.queue,
     rank = rank,
-    taskId = string.sub(member, 17, 52),
-    eligibleAt = tonumber(string.sub(member, 53)),
-    orderedAt = tonumber(score),
-    seq = tonumber(string.sub(member, 1, 16)),
+    member = member,
+    taskId = sub(member, 17, 52),
+    eligibleAt = tonumber(sub(member, 53)),
+    orderedAt = false,
+    level = false,
   }
 end
 
--- Reads ahead as it is emptied; what was taken from it stays in Redis until the end of the script.
+-- How many entries will be asked for at most: no more of them are read.
+local wanted = 1
+
+-- Reads ahead as it is emptied, more each time; what was taken from it stays in Redis until the end
+-- of the script.
 local function fetch(window)
-  local last = window.fetched + window.batch - 1
-  local found = call('ZRANGE', window.key, window.fetched, last, 'WITHSCORES')
+  local size = math.min(window.batch, wanted)
+  local found = call('ZRANGE', window.key, window.fetched, window.fetched + size - 1)
   window.members, window.at = found, 1
-  window.fetched = window.fetched + #found / 2
-  window.isAllFetched = #found / 2 < window.batch
+  window.fetched = window.fetched + #found
+  window.isAllFetched = #found < size
   window.batch = window.batch * 4
 end
 
@@ -62,19 +67,35 @@ local function headOfWindow(lane, rank)
   if lane.queue[rank] == 0 then return nil end
   local window = windowOf(lane, rank)
   if window.head then return window.head end
-  if window.at > #window.members and not window.isAllFetched then fetch(window) end
+  if not window.members[window.at] and not window.isAllFetched then fetch(window) end
   local member = window.members[window.at]
-  if member then window.head = entryOf(lane, rank, member, window.members[window.at + 1]) end
+  if member then window.head = entryOf(lane, rank, member) end
   return window.head
 end
 
 local function levelOf(entry)
-  return levelAt(entry.queue.settings, entry.rank, now - entry.eligibleAt)
+  local level = entry.level
+  if not level then
+    level = levelAt(entry.queue.settings, entry.rank, now - entry.eligibleAt)
+    entry.level = level
+  end
+  return level
+end
+
+-- Scores are read when they are needed: to print one costs as much as all else about an entry.
+local function orderOf(entry)
+  local at = entry.orderedAt
+  if not at then
+    at = tonumber(call('ZSCORE', windowKey(entry.rank, entry.lane.key), entry.member))
+    entry.orderedAt = at
+  end
+  return at
 end
 
 local function isOlder(a, b)
-  if a.orderedAt ~= b.orderedAt then return a.orderedAt < b.orderedAt end
-  return a.seq < b.seq
+  local orderOfA, orderOfB = orderOf(a), orderOf(b)
+  if orderOfA ~= orderOfB then return orderOfA < orderOfB end
+  return tonumber(sub(a.member, 1, 16)) < tonumber(sub(b.member, 1, 16))
 end
 
 -- The order inside a queue.
@@ -84,19 +105,23 @@ local function isTakenBefore(a, b)
   return isOlder(a, b)
 end
 
+-- Nil: the lane is empty.
 local function headOf(lane)
-  local best
+  local best = lane.head
+  if best then return best end
   for rank = 0, 2 do
     local head = headOfWindow(lane, rank)
     if head and (not best or isTakenBefore(head, best)) then best = head end
   end
+  lane.head = best
   return best
 end
 
 -- The lane's first entry leaves it: the next one is its head.
 local function takeFromWindow(entry)
   local window = entry.lane[entry.rank]
-  window.at, window.taken, window.head = window.at + 2, window.taken + 1, nil
+  window.at, window.taken, window.head = window.at + 1, window.taken + 1, nil
+  entry.lane.head = nil
   entry.queue[entry.rank] = entry.queue[entry.rank] - 1
   entry.queue.isChanged = true
 end
