@@ -2,10 +2,16 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { noAgeing } from '../domain/priority.js';
 import type { TaskId, WorkerId } from '../domain/ids.js';
+import { defaultQueueSettings } from '../domain/queue-settings.js';
 import type { QueueView, TaskDraft, TaskView } from './api.js';
 import { defined } from './defined.js';
 import { errorOf, problemToWire, refusalFromWire, refusalOf } from './problem-wire.js';
-import { queueChangeFromWire, queueFromWire, queueToWire } from './queues-wire.js';
+import {
+  queueChangeFromWire,
+  queueChangeToWire,
+  queueFromWire,
+  queueToWire,
+} from './queues-wire.js';
 import { reportFromWire } from './reports-wire.js';
 import { taskDraftFromWire, taskDraftToWire, taskFromWire, taskToWire } from './tasks-wire.js';
 import { invalidField } from './problem-wire.js';
@@ -127,6 +133,14 @@ describe('the wire', () => {
     });
     expect(queueChangeFromWire({ ageing: null })).toEqual({ ageing: null });
     expect(queueChangeFromWire({})).toEqual({});
+  });
+
+  it('R-CH7: brings the whole settings of a queue there and back, with the end of a pause', () => {
+    const change = { ...defaultQueueSettings, paused: true, pausedUntil: at };
+    expect(queueChangeFromWire(sent(queueChangeToWire(change)))).toEqual(change);
+    expect(queueChangeFromWire(sent(queueChangeToWire({ paused: false })))).toEqual({
+      paused: false,
+    });
   });
 
   it('brings any draft there and back, absent members absent', () => {

@@ -89,7 +89,7 @@ async function show(api: SluiceApi, queue: QueueView, isChange: boolean): Promis
           ['next', nextTokenText(nextTokenInMs)],
         ] as const)),
     ['running', String(running)],
-    ...(paused === '' ? [] : ([['paused', paused]] as const)),
+    ...(paused === '' ? [] : ([['state', paused]] as const)),
   ]);
 }
 
