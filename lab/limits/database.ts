@@ -1,12 +1,12 @@
 import { randomBytes } from 'node:crypto';
-import { Client, Pool } from 'pg';
+import { Client } from 'pg';
 
 /** A database of its own for a cluster, and a way to look into it. */
 export class LabDatabase {
   readonly url: string;
   readonly #serverUrl: string;
   readonly #name: string;
-  readonly #pool: Pool;
+  readonly #client: Client;
 
   private constructor(serverUrl: string, name: string) {
     const url = new URL(serverUrl);
@@ -14,22 +14,23 @@ export class LabDatabase {
     this.url = url.href;
     this.#serverUrl = serverUrl;
     this.#name = name;
-    this.#pool = new Pool({ connectionString: this.url, max: 2 });
-    this.#pool.on('error', () => undefined);
+    this.#client = new Client({ connectionString: this.url });
   }
 
   static async create(serverUrl: string): Promise<LabDatabase> {
     const name = `limits_${randomBytes(4).toString('hex')}`;
     await runOn(serverUrl, `create database ${name}`);
-    return new LabDatabase(serverUrl, name);
+    const database = new LabDatabase(serverUrl, name);
+    await database.#client.connect();
+    return database;
   }
 
   async query<Row extends object>(text: string, values: readonly unknown[] = []): Promise<Row[]> {
-    return (await this.#pool.query<Row>(text, [...values])).rows;
+    return (await this.#client.query<Row>(text, [...values])).rows;
   }
 
   async drop(): Promise<void> {
-    await this.#pool.end();
+    await this.#client.end();
     await runOn(this.#serverUrl, `drop database ${this.#name} with (force)`);
   }
 }
