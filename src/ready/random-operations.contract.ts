@@ -48,7 +48,7 @@ const usage = fc.option(fc.record({ requests: fc.nat(3), tokens: fc.nat(12) }));
 function rateLimit(unit: string): fc.Arbitrary<RateLimit> {
   return fc.record({
     unit: fc.constant(unit),
-    rate: fc.integer({ min: 1, max: 50 }),
+    rate: fc.oneof(fc.integer({ min: 1, max: 50 }), fc.integer({ min: 30, max: 90 })),
     perSeconds: fc.constantFrom(1, 2),
     burst: fc.option(fc.integer({ min: 1, max: 12 })),
   });
@@ -56,7 +56,7 @@ function rateLimit(unit: string): fc.Arbitrary<RateLimit> {
 
 function queueLimits({ shared, isEventful }: World): fc.Arbitrary<QueueLimit[]> {
   const uses = isEventful ? fc.subarray([...shared]) : fc.constant([...shared]);
-  const ownLimit = (unit: string) => fc.option(rateLimit(unit), { freq: 1 });
+  const ownLimit = (unit: string) => fc.option(rateLimit(unit), { freq: 3 });
   return fc
     .tuple(uses, ownLimit('tokens'), ownLimit('requests'))
     .map(([names, ...own]) => [
@@ -65,12 +65,12 @@ function queueLimits({ shared, isEventful }: World): fc.Arbitrary<QueueLimit[]> 
     ]);
 }
 
-function queueChange(world: World) {
+function queueChange(world: World, names: readonly string[] = world.queues) {
   const threshold = fc.option(fc.nat(60));
   const never = fc.constant(null);
   const limits = queueLimits(world);
   return fc.record({
-    name: fc.constantFrom(...world.queues),
+    name: fc.constantFrom(...names),
     versionsBack: fc.nat(world.isEventful ? 4 : 1),
     limits: world.isEventful ? fc.oneof(fc.constant<QueueLimit[]>([]), limits) : limits,
     maxConcurrency: world.isEventful ? fc.option(fc.nat(3), { freq: 2 }) : never,
@@ -85,13 +85,26 @@ function queueChange(world: World) {
   });
 }
 
-const sharedLimit = fc.record({
-  name: fc.constantFrom(...sharedNames),
-  versionsBack: fc.nat(2),
-  limit: fc.constantFrom(...units).chain(rateLimit),
-});
+function sharedLimit(names = sharedNames) {
+  return fc.record({
+    name: fc.constantFrom(...names),
+    versionsBack: fc.nat(2),
+    limit: fc.constantFrom(...units).chain(rateLimit),
+  });
+}
 
-/** How a history may begin, and the only way it may go on. */
+/** Of an uneventful world nothing is left out. */
+function someOrEach<T>(
+  { isEventful }: World,
+  names: readonly string[],
+  make: (names: string[]) => fc.Arbitrary<T>,
+): fc.Arbitrary<T[]> {
+  if (names.length === 0) return fc.constant([]);
+  if (isEventful) return fc.array(make([...names]), { maxLength: 3 });
+  return fc.tuple(...names.map((name) => make([name])));
+}
+
+/** How every history begins, and some go on. */
 function restoring(world: World) {
   const buckets = [
     ...world.queues.flatMap((queue) => units.map((unit) => ownBucket(queue, unit))),
@@ -102,8 +115,8 @@ function restoring(world: World) {
     running: fc.array(fc.record({ taskId, queue: fc.constantFrom(...world.queues) }), {
       maxLength: 4,
     }),
-    limits: fc.array(sharedLimit, { maxLength: world.shared.length === 0 ? 0 : 2 }),
-    queues: fc.array(queueChange(world), { maxLength: 3 }),
+    limits: someOrEach(world, world.shared, (names) => sharedLimit(names)),
+    queues: someOrEach(world, world.queues, (names) => queueChange(world, names)),
     levels: fc.array(
       fc.record({
         bucket: fc.constantFrom(...buckets),
@@ -118,12 +131,15 @@ function takeRequest({ queues, taskTypes, capabilities }: World) {
   return fc.record({
     taskTypes: fc.oneof(
       fc.constant(null),
-      fc.subarray([...taskTypes]),
+      fc.subarray([...taskTypes], { minLength: 1 }),
       fc.constantFrom(...taskTypes).map((one) => [one]),
     ),
     capabilities: fc.subarray([...capabilities]),
-    queues: fc.option(fc.subarray([...queues, 'unknown']), { freq: 1 }),
-    count: fc.integer({ min: 1, max: 5 }),
+    queues: fc.oneof(
+      { weight: 3, arbitrary: fc.constant(null) },
+      { weight: 1, arbitrary: fc.subarray([...queues, 'unknown']) },
+    ),
+    count: fc.oneof(fc.constant(1), fc.integer({ min: 2, max: 5 })),
   });
 }
 
@@ -137,7 +153,7 @@ function operationIn(world: World) {
   const offers = fc.array(fc.record({ taskId, lane, priority, ageMs: fc.nat(80), cost }), {
     maxLength: 8,
   });
-  const finished = fc.array(fc.record({ taskId, queue, reserved: cost, usage }), { maxLength: 6 });
+  const finished = fc.array(fc.record({ taskId, queue, reserved: cost, usage }), { maxLength: 16 });
   const request = takeRequest(world);
   return fc.oneof(
     { weight: 40, arbitrary: fc.record({ kind: fc.constant('offer' as const), offers }) },
@@ -149,14 +165,14 @@ function operationIn(world: World) {
         taskIds: fc.array(taskId, { maxLength: 6 }),
       }),
     },
-    { weight: 10, arbitrary: fc.record({ kind: fc.constant('finish' as const), finished }) },
+    { weight: 20, arbitrary: fc.record({ kind: fc.constant('finish' as const), finished }) },
     {
       weight: world.configureWeight,
       arbitrary: fc.record({ kind: fc.constant('configure' as const), queue: queueChange(world) }),
     },
     {
       weight: world.shared.length === 0 ? 0 : world.configureWeight,
-      arbitrary: fc.record({ kind: fc.constant('limit' as const), limit: sharedLimit }),
+      arbitrary: fc.record({ kind: fc.constant('limit' as const), limit: sharedLimit() }),
     },
     { weight: 40, arbitrary: fc.record({ kind: fc.constant('advance' as const), ms: fc.nat(60) }) },
     { weight: 8, arbitrary: fc.record({ kind: fc.constant('advance' as const), ms: fc.nat(3e3) }) },
@@ -186,10 +202,10 @@ type ValueOf<A> = A extends fc.Arbitrary<infer Value> ? Value : never;
 
 export type Operation = ValueOf<ReturnType<typeof operationIn>>;
 export type QueueChange = ValueOf<ReturnType<typeof queueChange>>;
-export type SharedLimit = ValueOf<typeof sharedLimit>;
+export type SharedLimit = ValueOf<ReturnType<typeof sharedLimit>>;
 
 function historyIn(world: World): fc.Arbitrary<Operation[]> {
-  const operations = fc.array(operationIn(world), { maxLength: 80, size: 'max' });
+  const operations = fc.array(operationIn(world), { minLength: 30, maxLength: 120, size: 'max' });
   return fc.tuple(restoring(world), operations).map(([first, rest]) => [first, ...rest]);
 }
 
