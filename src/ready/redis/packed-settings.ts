@@ -6,10 +6,22 @@ import {
   type RateLimit,
 } from '../../domain/queue-settings.js';
 import { bucketShape, ownBucket, sharedBucket } from '../../domain/token-bucket.js';
+import { inChunks } from './in-chunks.js';
 import type { Configuration, ConfiguredLimit, ConfiguredQueue } from '../ready-queue.js';
 
 /** By bucket: the tokens to start with. */
 export type StartingTokens = ReadonlyMap<string, number>;
+
+/** A script is short: so many limits or queues at once. */
+const atOnce = 200;
+
+/** Limits first, as the configuration has it. */
+export function inParts({ limits, queues }: Configuration): Configuration[] {
+  return [
+    ...inChunks(limits, atOnce).map((part) => ({ limits: part, queues: [] })),
+    ...inChunks(queues, atOnce).map((part) => ({ limits: [], queues: part })),
+  ];
+}
 
 /** As the configure script reads it. What is infinite or unknown is left out. */
 export function packConfiguration(

@@ -8,7 +8,7 @@ import { silentLog } from '../../runtime/log.js';
 import { agreeOnRandomHistories } from '../random-histories.contract.js';
 import { describeReadyQueueContract } from '../ready-queue.contract.js';
 import type { ReadyState } from '../ready-queue.js';
-import { anyWork, offerMaker, type ReadyQueueUnderTest } from '../workbench.contract.js';
+import { anyWork, offerMaker, restore, type ReadyQueueUnderTest } from '../workbench.contract.js';
 import { openRedis, type RedisConnection } from './connection.js';
 import { RedisReadyQueue } from './redis-ready-queue.js';
 
@@ -71,9 +71,10 @@ describe('RedisReadyQueue', () => {
   });
 
   it('R-CH8: 50,000 queues that came and went leave a bounded number of keys', async () => {
-    const { queue, prefix } = await make();
+    const subject = await make();
+    const { queue, prefix } = subject;
     const offer = offerMaker();
-    expect(await queue.restore(blank)).toBe(true);
+    await restore(subject);
     const batch = 1_000;
     for (let from = 0; from < 50_000; from += batch) {
       const offers = Array.from({ length: batch }, (_, index) =>
@@ -91,17 +92,18 @@ describe('RedisReadyQueue', () => {
     expect(await connection.client.scard(`${prefix}sources`)).toBeLessThanOrEqual(10_000);
     expect(await countKeys(prefix)).toBeLessThanOrEqual(10_020);
     // What is left is in the registers: the next restore finds it.
-    expect(await queue.restore({ ...blank, generation: 2 })).toBe(true);
+    await restore(subject, { generation: 2 });
     expect(await countKeys(prefix)).toBe(1);
   });
 
   it('R-CH4: a clock that is set back neither stops the refill nor mints tokens', async () => {
-    const { queue, clock } = await make();
+    const subject = await make();
+    const { queue, clock } = subject;
     const limit = { unit: 'requests', rate: 10, perSeconds: 1, burst: 1 };
     const settings = { ...defaultQueueSettings, limits: [limit] };
     const queues = [{ name: 'q', version: 1, settings, pausedForMs: null }];
     const offer = offerMaker();
-    await queue.restore({ ...blank, queues });
+    await restore(subject, { queues });
     await queue.offer([offer(), offer()]);
     expect(await queue.take(anyWork)).toMatchObject({ kind: 'taken', waitMs: 100 });
     clock.advance(-3_600_000);
@@ -117,6 +119,7 @@ describe('RedisReadyQueue', () => {
       prefix: newPrefix(),
       log: silentLog,
     });
+    await queue.beginRestore();
     await queue.restore(blank);
     await queue.offer([offerMaker()({ ageMs: 1_000.4 })]);
     const { oldestAgeMs } = await queue.live('q');

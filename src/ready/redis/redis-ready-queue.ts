@@ -23,7 +23,7 @@ import type {
 } from '../ready-queue.js';
 import { inChunks } from './in-chunks.js';
 import { KeptFinishes, type KeptFinish } from './kept-finishes.js';
-import { packConfiguration } from './packed-settings.js';
+import { inParts, packConfiguration } from './packed-settings.js';
 import {
   emptyLive,
   levelsOf,
@@ -139,7 +139,9 @@ export class RedisReadyQueue implements ReadyQueue {
 
   async configure(change: Configuration): Promise<void> {
     await unlessAway(undefined, async () => {
-      this.#tellWakes(await this.#runner.run(configure, '', packConfiguration(change)));
+      for (const part of inParts(change)) {
+        this.#tellWakes(await this.#runner.run(configure, '', packConfiguration(part)));
+      }
     });
   }
 

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Configuration, ReadyState } from '../ready-queue.js';
-import { packConfiguration, type StartingTokens } from './packed-settings.js';
+import { inParts, packConfiguration, type StartingTokens } from './packed-settings.js';
 import { inChunks } from './in-chunks.js';
 import { RedisAwayError, type ScriptRunner } from './script-runner.js';
 import { configure } from './scripts/configure.js';
@@ -10,7 +10,6 @@ const renewEveryMs = 3_000;
 /** Whoever asked for the restore and does not come back with it is not waited for any longer. */
 const renewForMs = 60_000;
 const atOnce = 1_000;
-const settingsAtOnce = 200;
 
 /** The steps of a restore. One process at a time goes them; between two of them it may lose its place. */
 export class Restoring {
@@ -24,18 +23,53 @@ export class Restoring {
 
   async begin(): Promise<'yours' | 'busy' | 'open'> {
     const token = this.#token ?? randomUUID();
-    const answer = await this.#runner.run(begin, token, '');
+    const answer = await this.#runner.run(begin, token);
     if (answer !== 'yours') return answer === 'open' ? 'open' : 'busy';
     this.#token = token;
     this.#keepPlace(token);
     return 'yours';
   }
 
-  /** False: another process is at it. */
-  async restore({ generation, levels, running, ...configuration }: ReadyState): Promise<boolean> {
-    const token = this.#token ?? (await this.#force());
+  /** False: another process is at it, or nobody asked to begin. */
+  async restore(state: ReadyState): Promise<boolean> {
+    const token = this.#token;
     this.stop();
     if (token === null) return false;
+    try {
+      return await this.#goThrough(token, state);
+    } catch (error) {
+      // Redis went away: the place is still ours when it is back.
+      this.#token = token;
+      throw error;
+    }
+  }
+
+  /** Its place is another's when the time is over. */
+  stop(): void {
+    this.#stopRenewing();
+    this.#token = null;
+  }
+
+  #stopRenewing(): void {
+    if (this.#renewal !== null) clearInterval(this.#renewal);
+    this.#renewal = null;
+  }
+
+  #keepPlace(token: string): void {
+    this.#stopRenewing();
+    let renewals = 0;
+    this.#renewal = setInterval(() => {
+      renewals += 1;
+      if (renewals * renewEveryMs > renewForMs) this.#stopRenewing();
+      else void this.#runner.run(renew, token).catch(ignoreAway);
+    }, renewEveryMs);
+    this.#renewal.unref();
+  }
+
+  async #goThrough(
+    token: string,
+    { generation, levels, running, ...configuration }: ReadyState,
+  ): Promise<boolean> {
     const tokens = new Map(levels.map(({ bucket, tokens }) => [bucket, tokens]));
     return (
       (await this.#wipe(token)) &&
@@ -43,30 +77,6 @@ export class Restoring {
       (await this.#resume(token, running)) &&
       (await this.#runner.run(open, token, generation)) === 'open'
     );
-  }
-
-  /** Gives its place up, unless a restore is under way. */
-  stop(): void {
-    if (this.#renewal !== null) clearInterval(this.#renewal);
-    this.#renewal = null;
-    this.#token = null;
-  }
-
-  /** What is open is closed: a restore that nobody asked about comes from who knows better. */
-  async #force(): Promise<string | null> {
-    const token = randomUUID();
-    return (await this.#runner.run(begin, token, 'forced')) === 'yours' ? token : null;
-  }
-
-  #keepPlace(token: string): void {
-    if (this.#renewal !== null) clearInterval(this.#renewal);
-    let renewals = 0;
-    this.#renewal = setInterval(() => {
-      renewals += 1;
-      if (renewals * renewEveryMs > renewForMs) this.stop();
-      else void this.#runner.run(renew, token).catch(ignoreAway);
-    }, renewEveryMs);
-    this.#renewal.unref();
   }
 
   async #wipe(token: string): Promise<boolean> {
@@ -78,14 +88,10 @@ export class Restoring {
 
   async #configure(
     token: string,
-    { limits, queues }: Configuration,
+    configuration: Configuration,
     tokens: StartingTokens,
   ): Promise<boolean> {
-    const parts: Configuration[] = [
-      ...inChunks(limits, settingsAtOnce).map((part) => ({ limits: part, queues: [] })),
-      ...inChunks(queues, settingsAtOnce).map((part) => ({ limits: [], queues: part })),
-    ];
-    for (const part of parts) {
+    for (const part of inParts(configuration)) {
       const answer = await this.#runner.run(configure, token, packConfiguration(part, tokens));
       if (answer === 'lost') return false;
     }

@@ -74,7 +74,7 @@ export class ScriptRunner {
     this.#trouble = error === null ? null : `Redis can't be used: ${error.message}`;
     if (error === null) {
       if (wasTold) this.#log.info('Redis serves the ready queue again');
-    } else if (!wasTold && this.#connection.trouble() === null) {
+    } else if (!wasTold && isAnswer(error)) {
       this.#log.warn({ reason: error.message }, 'Redis does not serve the ready queue');
     }
   }
@@ -89,5 +89,9 @@ const notNow =
 
 function isAway(error: Error): boolean {
   // Whatever is not an answer of Redis is the lack of one: closed, refused, timed out.
-  return error.name !== 'ReplyError' || notNow.test(error.message);
+  return !isAnswer(error) || notNow.test(error.message);
+}
+
+function isAnswer({ name }: Error): boolean {
+  return name === 'ReplyError';
 }

@@ -52,6 +52,7 @@ describe('two servers', () => {
     expect(await loser.restore(blank)).toBe(false);
     expect(await winner.restore(blank)).toBe(true);
     expect(await loser.beginRestore()).toBe('open');
+    expect(await winner.restore({ ...blank, generation: 2 })).toBe(false);
   });
 
   it('R-RE7: who took too long finds another at it, and spoils nothing', async () => {

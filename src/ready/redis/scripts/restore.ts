@@ -6,9 +6,8 @@ import { queues } from './queues.js';
 
 const beginBody = String.raw`
 local token = ARGV[2]
-local isForced = ARGV[3] == 'forced'
 
-if not isForced and isOfThisRun() then return 'open' end
+if isOfThisRun() then return 'open' end
 local holder = call('GET', buildingKey)
 if holder and holder ~= token then return 'busy' end
 call('SET', buildingKey, token, 'PX', ${buildingMs})

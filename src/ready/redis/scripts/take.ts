@@ -29,14 +29,14 @@ const candidates = String.raw`
 local sources = {}
 -- By class: the entry that waits for the tokens its queue shares. Nothing behind it is granted.
 local blocked = {}
+local timed = { 'parked:', 'alarms:' }
 
--- Levels and openings that changed by time alone.
+-- Levels and openings that changed by time alone. So many at once: a script must be short, and the
+-- rest has its turn with the next take.
 local function catchUp(source)
-  for _, key in ipairs(call('ZRANGEBYSCORE', prefix .. 'parked:' .. source, '-inf', now)) do
-    openLane(loadLane(key))
-  end
-  for _, key in ipairs(call('ZRANGEBYSCORE', prefix .. 'alarms:' .. source, '-inf', now)) do
-    openLane(loadLane(key))
+  for _, kind in ipairs(timed) do
+    local due = call('ZRANGEBYSCORE', prefix .. kind .. source, '-inf', now, 'LIMIT', 0, 1000)
+    for _, key in ipairs(due) do openLane(loadLane(key)) end
   end
 end
 
@@ -205,7 +205,7 @@ local function waitMs()
   local first = huge
   for _, entry in pairs(blocked) do first = math.min(first, tokensAt(entry, true)) end
   for _, source in ipairs(sources) do first = math.min(first, firstOpening(source)) end
-  return first < huge and first - now or ''
+  return first < huge and math.max(0, first - now) or ''
 end
 `;
 
