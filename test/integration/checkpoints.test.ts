@@ -64,6 +64,23 @@ describeOnPostgres('checkpoints', (server) => {
     expect(await worker.look(5)).toHaveLength(0);
   });
 
+  it('R-CH4: nothing is granted while nothing can be written down', async () => {
+    const engine = await server().open();
+    await engine.putQueue('unwritten', {
+      limits: [{ ...fiveADay, rate: 86_400_000, burst: 1_000 }],
+    });
+    await submitAll(engine, drafts(1_000, { taskType: 'noop', queue: 'unwritten' }));
+    const worker = await TestWorker.register(engine, { queues: ['unwritten'] });
+    const somebody = await server().connect();
+    await somebody.query('begin');
+    await somebody.query('lock table sluice.bucket_levels');
+    await until('the takes to stop', async () => (await worker.look(1)).length === 0, {
+      everyMs: 50,
+    });
+    await somebody.query('rollback');
+    expect(await worker.take(1)).toHaveLength(1);
+  });
+
   async function takeSome(engine: Engine, queue: string, count: number): Promise<void> {
     await submitAll(engine, drafts(10, { taskType: 'noop', queue }));
     const worker = await TestWorker.register(engine, { queues: [queue] });
