@@ -21,6 +21,25 @@ export function shareUsed(times: readonly number[], ratePerMs: number, warmUpMs:
   return durationMs === 0 ? 0 : (counted.length - 1) / (durationMs * ratePerMs);
 }
 
+/**
+ * How many more events than the rate allows in any stretch, from one of them to another: at most the
+ * burst. A bucket that forgets its level is full again, which shows here and in no single window.
+ */
+export function mostBeyondRate(
+  times: readonly number[],
+  ratePerMs: number,
+  jitterMs: number,
+): number {
+  let most = 0;
+  let lowest = Infinity;
+  for (const [index, time] of times.entries()) {
+    const surplus = index - time * ratePerMs;
+    lowest = Math.min(lowest, surplus);
+    most = Math.max(most, surplus - lowest + 1 - jitterMs * ratePerMs);
+  }
+  return most;
+}
+
 export interface Spread {
   readonly least: number;
   readonly median: number;

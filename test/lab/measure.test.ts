@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { deliveryDelays } from '../../lab/limits/claims.js';
 import {
   jitterOf,
+  mostBeyondRate,
   mostInWindow,
   overlapOf,
   shareUsed,
@@ -23,6 +24,15 @@ describe('what the lab measures with', () => {
     expect(shareUsed([...burst, ...steady], 1 / 100, 1_000)).toBe(1);
     const missing = steady.filter((_, n) => n !== 25);
     expect(shareUsed([...burst, ...missing], 1 / 100, 1_000)).toBeCloseTo(49 / 50);
+  });
+
+  it('finds a second burst, wherever it is', () => {
+    const steady = Array.from({ length: 20 }, (_, n) => n * 100);
+    expect(mostBeyondRate(steady, 1 / 100, 0)).toBeCloseTo(1);
+    expect(mostBeyondRate([0, 0, 0, ...steady], 1 / 100, 0)).toBeCloseTo(4);
+    const again = [0, 0, 0, ...steady, 1_900, 1_900, 1_900];
+    expect(mostBeyondRate(again, 1 / 100, 0)).toBeCloseTo(7);
+    expect(mostBeyondRate(again, 1 / 100, 200)).toBeCloseTo(5);
   });
 
   it('knows how many were at once, and for how long there were fewer than there may be', () => {

@@ -54,7 +54,7 @@ async function compareReadyQueues(lab: Lab): Promise<Row> {
   );
 }
 
-/** The median rate of each. The first round is to warm up. */
+/** The median rate of each, after a tenth of the load to warm up. */
 async function byTurns<Name extends string>(
   lab: Lab,
   clusters: Readonly<Record<Name, Cluster>>,
@@ -64,11 +64,12 @@ async function byTurns<Name extends string>(
   const named = Object.entries(clusters) as [Name, Cluster][];
   await Promise.all(named.map(([, cluster]) => cluster.startWorkers(workers)));
   const rates = named.map(([name, cluster]) => ({ name, cluster, measured: [] as number[] }));
-  for (let round = 0; round <= lab.size(rounds, 1); round += 1) {
+  const warmUp = { ...load, length: load.length / 10 };
+  for (const { cluster } of rates) await drainOnce(lab, cluster, 'warm-up', warmUp);
+  for (let round = 1; round <= lab.size(rounds, 1); round += 1) {
     for (const { name, cluster, measured } of rates) {
-      const rate = await drainOnce(lab, cluster, `drain-${round}`, load);
-      lab.progress.say(`  ${name}: ${count(rate)}/s`);
-      if (round > 0) measured.push(rate);
+      measured.push(await drainOnce(lab, cluster, `drain-${round}`, load));
+      lab.progress.say(`  ${name}: ${count(measured.at(-1) ?? 0)}/s`);
     }
   }
   const medians = rates.map(({ name, measured }) => [name, median(measured)]);
