@@ -10,8 +10,6 @@ export interface LaneSource {
   park(lane: ReadyLane, untilMs: number): void;
   /** When the first parked lane opens; infinity: not before something happens. */
   opensAt(nowMs: number): number;
-  /** The lanes of this queue are not parked any more: only a source that is no group has to be told. */
-  unpark?(queue: Queue): void;
 }
 
 /** The entry that a source would give, and what it was ordered by when last looked at. */
@@ -30,27 +28,25 @@ interface Candidate extends Placed {
  * an entry without its tokens holds up what comes after it.
  */
 export class Candidates {
-  /** Queues in which an entry was found short that was not before. */
-  readonly foundShort = new Set<Queue>();
+  /** By queues in which another entry was found short: the lanes that were parked by then. */
+  readonly foundShort = new Map<Queue, readonly ReadyLane[]>();
   /** Queues in which an entry waits because another one is short. */
   readonly obstructed = new Set<Queue>();
   readonly #sources: readonly LaneSource[];
   readonly #nowMs: number;
-  #line = new IndexedHeap<Candidate>(comesBefore);
+  readonly #line = new IndexedHeap<Candidate>(comesBefore);
   /** By the set of limits: the first entry that waits for them. Nothing behind it is looked at. */
   readonly #waiting = new Map<string, ReadyEntry>();
 
   constructor(sources: readonly LaneSource[], nowMs: number) {
     this.#sources = sources;
     this.#nowMs = nowMs;
-    this.#lineUp();
-  }
-
-  /** To be told when the parked lanes of a queue were reopened: a candidate may be better now. */
-  reopened(queue: Queue): void {
-    if (queue.lanes.size === 1) return;
-    for (const source of this.#sources) source.unpark?.(queue);
-    this.#lineUp();
+    for (const source of sources) {
+      const entry = this.#entryOf(source);
+      if (entry === null) continue;
+      const level = levelOf(entry, nowMs);
+      this.#line.push({ place: -1, source, entry, level, turn: entry.queue.turn });
+    }
   }
 
   next(): ReadyEntry | null {
@@ -74,16 +70,6 @@ export class Candidates {
     return first;
   }
 
-  #lineUp(): void {
-    this.#line = new IndexedHeap(comesBefore);
-    for (const source of this.#sources) {
-      const entry = this.#entryOf(source);
-      if (entry === null) continue;
-      const level = levelOf(entry, this.#nowMs);
-      this.#line.push({ place: -1, source, entry, level, turn: entry.queue.turn });
-    }
-  }
-
   /** True: something else is its source's first by now, and it has found its new place. */
   #isStale(candidate: Candidate): boolean {
     const entry = this.#entryOf(candidate.source);
@@ -104,7 +90,7 @@ export class Candidates {
     const { queue, waitsIn: lane } = entry;
     if (lane === null) throw new Error(`task ${entry.taskId} does not wait`);
     const nowMs = this.#nowMs;
-    if (queue.noteIfShort(entry, nowMs)) this.foundShort.add(queue);
+    if (queue.noteIfShort(entry, nowMs)) this.foundShort.set(queue, [...queue.parked]);
     const opensAt = queue.opensAtFor(entry, nowMs);
     if (opensAt > nowMs) {
       if (queue.obstacleTo(entry, nowMs) !== null) this.obstructed.add(queue);
@@ -136,10 +122,6 @@ export class NamedLane implements LaneSource {
 
   park(): void {
     this.#isParked = true;
-  }
-
-  unpark(queue: Queue): void {
-    if (queue === this.#lane.queue) this.#isParked = false;
   }
 
   opensAt(nowMs: number): number {

@@ -331,6 +331,17 @@ export function describeLimits(make: () => Promise<ReadyQueueUnderTest>): void {
         await bench.expectWait(300, { taskTypes: ['t'] });
       });
 
+      it('R-CH5: what waited for the one before waits for this one, and no longer', async () => {
+        const [dear, last] = [costing(8), costing(3, { taskType: 'last' })];
+        await bench.offer(dear, last);
+        await bench.expectWait(600);
+        await bench.expectWait(600, { taskTypes: ['last'] });
+        await bench.offer(costing(4, { taskType: 'other', ageMs: 10 }));
+        await bench.expectWait(200, { taskTypes: ['other'] });
+        await bench.advance(200);
+        expect(await bench.takeIds({ taskTypes: ['last'] })).toEqual([last.taskId]);
+      });
+
       it('R-CH5: when its tokens are there and nobody comes for it, the next takes its place', async () => {
         const [short, dear] = [costing(3), costing(5, { taskType: 'dear' })];
         await bench.offer(short, dear, costing(1, { taskType: 'cheap' }));
@@ -373,6 +384,7 @@ export function describeLimits(make: () => Promise<ReadyQueueUnderTest>): void {
       it('R-CH5: when it is removed, the others go', async () => {
         const [dear, cheap] = [costing(5), costing(1, { taskType: 'other' })];
         await bench.offer(dear, cheap);
+        await bench.expectWait(300);
         await bench.expectWait(300);
         const wakes = await bench.listen(() => bench.queue.remove([dear.taskId]));
         expect(wakes).toEqual([{ lanes: [cheap.lane], count: 1 }]);

@@ -1,11 +1,14 @@
 import { describe, expect, it } from 'vitest';
 import { defaultQueueSettings, type QueueSettings } from '../domain/queue-settings.js';
 import { ManualClock } from '../runtime/clock.js';
+import { Bucket } from './bucket.js';
+import { Candidates } from './candidates.js';
 import { countCalls } from './count-calls.contract.js';
 import { IndexedHeap } from './indexed-heap.js';
 import { LaneDirectory } from './lane-directory.js';
 import { MemoryReadyQueue } from './memory-ready-queue.js';
 import { agreeOnRandomHistories } from './random-histories.contract.js';
+import { QueueState } from './queue-state.js';
 import { ReadyLane } from './ready-lane.js';
 import {
   describeReadyQueueContract,
@@ -61,9 +64,10 @@ async function takeOne(queue: MemoryReadyQueue): Promise<Taken> {
   return entry;
 }
 
-/** Every step that a take can make over what is held: heaps, lanes, groups, the directory. */
+/** What a take can make steps over: heaps, lanes, groups, the directory. */
+const parts = [IndexedHeap, ReadyLane, RoutingGroup, LaneDirectory];
+
 async function stepsOfTakes(queue: MemoryReadyQueue, takes: number): Promise<number> {
-  const parts = [IndexedHeap, ReadyLane, RoutingGroup, LaneDirectory];
   return countCalls(parts, async () => {
     for (let taken = 0; taken < takes; taken += 1) await takeOne(queue);
   });
@@ -145,6 +149,45 @@ describe('MemoryReadyQueue', () => {
     await quiet.offer(Array.from({ length: 101 }, () => offer({ priority: 'low' })));
     await takeOne(quiet);
     expect(await stepsOfTakes(queue, 99)).toBe(await stepsOfTakes(quiet, 99));
+  });
+
+  it('R-CH4: 10,000 queues behind one empty limit cost a take as much as ten', async () => {
+    const stepsBehind = async (queues: number) => {
+      const clock = new ManualClock();
+      const queue = await makeOpen(clock);
+      const offer = offerMaker();
+      const names = Array.from({ length: queues }, (_, index) => `q${index}`);
+      const settings = { ...defaultQueueSettings, limits: [{ use: 'account' }] };
+      const limit = { unit: 'requests', rate: 10, perSeconds: 1, burst: 1 };
+      const limits = [{ name: 'account', version: 1, limit }];
+      await queue.configure({ ...configured(names, settings), limits });
+      await queue.offer(names.map((name) => offer({ queue: name })));
+      return countCalls([...parts, Candidates, QueueState, Bucket], async () => {
+        await takeOne(queue);
+        for (let take = 0; take < 5; take += 1) {
+          expect(await queue.take(plainWorker)).toEqual({ kind: 'wait', waitMs: 100 });
+        }
+        clock.advance(100);
+        await takeOne(queue);
+      });
+    };
+    expect(await stepsBehind(10_000)).toBe(await stepsBehind(10));
+  });
+
+  it('R-CH4: 10,000 queues without tokens of their own are parked, not looked at by every take', async () => {
+    const clock = new ManualClock();
+    const queue = await makeOpen(clock);
+    const offer = offerMaker();
+    const names = Array.from({ length: 10_000 }, (_, index) => `q${index}`);
+    const limits = [{ unit: 'requests', rate: 1, perSeconds: 60, burst: 1 }];
+    await queue.configure(configured(names, { ...defaultQueueSettings, limits }));
+    await queue.offer(names.flatMap((name) => [offer({ queue: name }), offer({ queue: name })]));
+    const all = await queue.take({ ...plainWorker, count: 20_000 });
+    expect(all).toMatchObject({ kind: 'taken', next: null, waitMs: 60_000 });
+    const steps = await countCalls([...parts, Candidates, QueueState, Bucket], async () => {
+      expect(await queue.take(plainWorker)).toEqual({ kind: 'wait', waitMs: 60_000 });
+    });
+    expect(steps).toBeLessThan(50);
   });
 
   it('forgets queues, lanes and groups that emptied long ago', async () => {

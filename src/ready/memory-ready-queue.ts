@@ -310,7 +310,7 @@ export class MemoryReadyQueue implements ReadyQueue {
       queue.spend(entry, takeId, nowMs);
       entry.grant = takeId;
       this.#out.add(entry, nowMs);
-      if (this.#leaveLane(entry, lane, nowMs)) candidates.reopened(queue);
+      this.#leaveLane(entry, lane, nowMs);
       taken.push(takenFrom(lane, entry, nowMs));
     }
     return taken;
@@ -329,9 +329,11 @@ export class MemoryReadyQueue implements ReadyQueue {
     return true;
   }
 
-  /** Lanes that were parked because of another entry, or none, are parked by the short one now. */
+  /** What was parked before an entry was found short may wait for that one now, and no longer. */
   #settleShort({ foundShort, obstructed }: Candidates, nowMs: number): void {
-    for (const queue of foundShort) reopenParked(queue, nowMs, queue.short?.waitsIn);
+    for (const lanes of foundShort.values()) {
+      for (const lane of lanes) lane.group.reopen(lane, nowMs);
+    }
     for (const queue of obstructed) {
       if (queue.short === null) continue;
       queue.review.atMs = queue.tokensAt(queue.short, nowMs);
@@ -423,8 +425,8 @@ function wakesOnOpening(queue: Queue, nowMs: number): number {
   return Math.min(queue.waiting, places);
 }
 
-function reopenParked(queue: Queue, nowMs: number, but?: ReadyLane | null): void {
-  for (const lane of queue.parked) if (lane !== but) lane.group.reopen(lane, nowMs);
+function reopenParked(queue: Queue, nowMs: number): void {
+  for (const lane of queue.parked) lane.group.reopen(lane, nowMs);
 }
 
 function waitUntil(opensAt: number, nowMs: number): number | null {
