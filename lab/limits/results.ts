@@ -85,7 +85,7 @@ function section({ name, about, measuredAt, machine, rows }: ScenarioResult): st
   const line = (cells: readonly string[]) => `| ${cells.map(escape).join(' | ')} |`;
   return [
     `## ${name}`,
-    about,
+    `${about.charAt(0).toUpperCase()}${about.slice(1)}.`,
     [
       line(['what', 'wanted', 'measured', '']),
       line(['---', '---', '---', '---']),

@@ -1,4 +1,5 @@
 import type { Lab } from './lab.js';
+import { spreadOf } from './measure.js';
 
 /** `noted`: nothing was wanted of it, and it is worth knowing. */
 export type Verdict = 'ok' | 'missed' | 'noted';
@@ -37,3 +38,9 @@ export const ms = (duration: number): string =>
   `${duration < 10 ? duration.toFixed(1) : Math.round(duration)} ms`;
 export const seconds = (durationMs: number): string => `${(durationMs / 1000).toFixed(1)} s`;
 export const count = (value: number): string => Math.round(value).toLocaleString('en');
+
+/** The median, and from where to where the rounds went. */
+export function withSpread(values: readonly number[], text: (value: number) => string): string {
+  const { median, least, most } = spreadOf(values);
+  return `${text(median)} (${text(least)} to ${text(most)})`;
+}

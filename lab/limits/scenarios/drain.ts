@@ -1,7 +1,7 @@
 import type { Cluster } from '../cluster.js';
 import type { Lab } from '../lab.js';
 import { median } from '../measure.js';
-import { count, judged, type Row, type Scenario } from '../scenario.js';
+import { count, judged, withSpread, type Row, type Scenario } from '../scenario.js';
 
 const rounds = 5;
 
@@ -23,12 +23,12 @@ async function compareServers(lab: Lab): Promise<Row> {
   const load = { taskType: 'sleep', parameters: { ms: 20 }, length: lab.size(30_000, 2_000) };
   const workers = { workers: 20, concurrency: 10 };
   const { ofOne, ofThree } = await byTurns(lab, { ofOne: one, ofThree: three }, workers, load);
-  const ratio = ofThree / ofOne;
+  const ratio = median(ofThree) / median(ofOne);
   return judged(
     {
-      what: '20 ms tasks, 20 workers with 10 slots: tasks per second with one server, three, ratio',
-      measured: `${count(ofOne)}, ${count(ofThree)}, ${ratio.toFixed(2)}`,
-      numbers: { one: ofOne, three: ofThree, ratio },
+      what: '20 ms tasks, 20 workers with 10 slots: tasks per second with one server; three; ratio',
+      measured: `${withSpread(ofOne, count)}; ${withSpread(ofThree, count)}; ${ratio.toFixed(2)}`,
+      numbers: { one: median(ofOne), three: median(ofThree), ratio },
     },
     '> 1',
     ratio > 1,
@@ -42,25 +42,25 @@ async function compareReadyQueues(lab: Lab): Promise<Row> {
   const workers = { workers: 4, concurrency: 200 };
   const sides = { inMemory: memory, inRedis: redis };
   const { inMemory, inRedis } = await byTurns(lab, sides, workers, load);
-  const ratio = inRedis / inMemory;
+  const ratio = median(inRedis) / median(inMemory);
   return judged(
     {
-      what: 'empty tasks, one server: tasks per second with memory, Redis, ratio',
-      measured: `${count(inMemory)}, ${count(inRedis)}, ${ratio.toFixed(2)}`,
-      numbers: { memory: inMemory, redis: inRedis, ratio },
+      what: 'empty tasks, one server: tasks per second with memory; Redis; ratio',
+      measured: `${withSpread(inMemory, count)}; ${withSpread(inRedis, count)}; ${ratio.toFixed(2)}`,
+      numbers: { memory: median(inMemory), redis: median(inRedis), ratio },
     },
     '≥ 0.7',
     ratio >= 0.7,
   );
 }
 
-/** The median rate of each, after a tenth of the load to warm up. */
+/** The rates of each, after a tenth of the load to warm up. */
 async function byTurns<Name extends string>(
   lab: Lab,
   clusters: Readonly<Record<Name, Cluster>>,
   workers: { workers: number; concurrency: number },
   load: Load,
-): Promise<Readonly<Record<Name, number>>> {
+): Promise<Readonly<Record<Name, readonly number[]>>> {
   const named = Object.entries(clusters) as [Name, Cluster][];
   await Promise.all(named.map(([, cluster]) => cluster.startWorkers(workers)));
   const rates = named.map(([name, cluster]) => ({ name, cluster, measured: [] as number[] }));
@@ -72,8 +72,8 @@ async function byTurns<Name extends string>(
       lab.progress.say(`  ${name}: ${count(measured.at(-1) ?? 0)}/s`);
     }
   }
-  const medians = rates.map(({ name, measured }) => [name, median(measured)]);
-  return Object.fromEntries(medians) as Record<Name, number>;
+  const measured = rates.map((rate) => [rate.name, rate.measured]);
+  return Object.fromEntries(measured) as Record<Name, number[]>;
 }
 
 /** From the first claim to the last end, by the clock of Postgres. */

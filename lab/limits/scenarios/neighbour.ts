@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { requests, type Cluster } from '../cluster.js';
 import type { Lab } from '../lab.js';
 import { median, spreadOf } from '../measure.js';
-import { count, judged, ms, type Row, type Scenario } from '../scenario.js';
+import { count, judged, ms, withSpread, type Row, type Scenario } from '../scenario.js';
 
 interface Round {
   /** Tasks per second. */
@@ -101,14 +101,14 @@ async function waitsOf(cluster: Cluster, queue: string): Promise<number[]> {
 
 function throughputRow(ready: string, alone: readonly Round[], beside: readonly Round[]): Row {
   const [without, withSlow] = [alone, beside].map((rounds) =>
-    median(rounds.map(({ throughput }) => throughput)),
-  ) as [number, number];
-  const ratio = withSlow / without;
+    rounds.map(({ throughput }) => throughput),
+  ) as [number[], number[]];
+  const ratio = median(withSlow) / median(without);
   return judged(
     {
-      what: `${ready}: tasks per second alone, beside the slow queue, ratio`,
-      measured: `${count(without)}, ${count(withSlow)}, ${ratio.toFixed(2)}`,
-      numbers: { without, withSlow, ratio },
+      what: `${ready}: tasks per second alone; beside the slow queue; ratio`,
+      measured: `${withSpread(without, count)}; ${withSpread(withSlow, count)}; ${ratio.toFixed(2)}`,
+      numbers: { without: median(without), withSlow: median(withSlow), ratio },
     },
     `≥ ${(1 - tolerance).toFixed(1)}`,
     ratio >= 1 - tolerance,
@@ -116,15 +116,16 @@ function throughputRow(ready: string, alone: readonly Round[], beside: readonly 
 }
 
 function p99Row(ready: string, alone: readonly Round[], beside: readonly Round[]): Row {
-  const [without, withSlow] = [alone, beside].map((rounds) =>
-    median(rounds.map(({ p99Ms }) => p99Ms)),
-  ) as [number, number];
-  const ratio = withSlow / without;
+  const [without, withSlow] = [alone, beside].map((rounds) => rounds.map(({ p99Ms }) => p99Ms)) as [
+    number[],
+    number[],
+  ];
+  const ratio = median(withSlow) / median(without);
   return judged(
     {
-      what: `${ready}: p99 from submit to claim alone, beside the slow queue, ratio`,
-      measured: `${ms(without)}, ${ms(withSlow)}, ${ratio.toFixed(2)}`,
-      numbers: { without, withSlow, ratio },
+      what: `${ready}: p99 from submit to claim alone; beside the slow queue; ratio`,
+      measured: `${withSpread(without, ms)}; ${withSpread(withSlow, ms)}; ${ratio.toFixed(2)}`,
+      numbers: { without: median(without), withSlow: median(withSlow), ratio },
     },
     `≤ ${(1 + tolerance).toFixed(1)}`,
     ratio <= 1 + tolerance,
