@@ -13,6 +13,7 @@ import {
   spent,
   tokensAfterLoss,
   tokensAt,
+  tokensAtMost,
   waitMsFor,
 } from './token-bucket.js';
 
@@ -322,6 +323,31 @@ describe('a level that was lost', () => {
       0.25 + 0.332,
     );
     expect(tokensAfterLoss(limit, { tokens: -3, ageMs: 1000, isFinal: false })).toBeCloseTo(-2.668);
+  });
+
+  it('R-CH5: what is known to run bounds what is left, however dear', () => {
+    const step = fc.record({ waitMs: fc.nat(5_000), cost: fc.nat(5_000), isKnown: fc.boolean() });
+    fc.assert(
+      fc.property(anyLimit, fc.array(step, { maxLength: 20 }), (limit, steps) => {
+        const shape = bucketShape(limit);
+        let level = shape.capacity;
+        let nowMs = 0;
+        const grants: { cost: number; atMs: number }[] = [];
+        for (const { waitMs, cost, isKnown } of steps) {
+          nowMs += waitMs;
+          level = refilled(shape, level, waitMs);
+          if (level < neededLevel(shape, cost)) continue;
+          level = spent(shape, level, cost);
+          if (isKnown) grants.push({ cost, atMs: nowMs });
+        }
+        const known = grants.map(({ cost, atMs }) => ({ cost, agoMs: nowMs - atMs }));
+        const most = tokensAtMost(limit, known);
+        expect(most).toBeGreaterThanOrEqual(tokensAt(shape, level) - 1e-6);
+        if (known.length === 0) expect(most).toBeCloseTo(tokensAt(shape, shape.capacity));
+      }),
+    );
+    const dear = { unit: 'tokens', rate: 30_000, perSeconds: 60, burst: null };
+    expect(tokensAtMost(dear, [{ cost: 1_200, agoMs: 0 }])).toBeCloseTo(121 - 1_200);
   });
 
   it('R-CH4: a clean stop loses nothing', () => {

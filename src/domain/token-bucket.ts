@@ -92,7 +92,7 @@ export const maxUnrecordedMs = 5_000;
  *
  * Grants are whole, so what is left of a token was not granted, unless the bucket was full
  * meanwhile: then it gained nothing for a while that nobody knows. Of a task that cost more than the
- * bucket holds nothing is known either: each loss can add one such cost to the bound.
+ * bucket holds nothing is known either: see `tokensAtMost`.
  */
 export function tokensAfterLoss(
   limit: RateLimit,
@@ -105,6 +105,24 @@ export function tokensAfterLoss(
   const gained = level + ageMs * shape.gain;
   if (gained <= 0) return tokensAt(shape, gained);
   return gained > shape.capacity ? 0 : tokensAt(shape, gained % shape.token);
+}
+
+/**
+ * The most a bucket can hold, by what is known to have been granted: at any instant it held its
+ * capacity at most, and gained no more since than time allows.
+ */
+export function tokensAtMost(
+  limit: RateLimit,
+  grants: readonly { readonly cost: number; readonly agoMs: number }[],
+): number {
+  const shape = bucketShape(limit);
+  let most = shape.capacity;
+  let level = shape.capacity;
+  for (const { cost, agoMs } of [...grants].sort((a, b) => a.agoMs - b.agoMs)) {
+    level = spent(shape, level, cost);
+    most = Math.min(most, level + agoMs * shape.gain);
+  }
+  return tokensAt(shape, most);
 }
 
 /** The bucket of a limit that is the queue's own. */

@@ -1,12 +1,15 @@
 import {
+  costIn,
   maxUnrecordedMs,
   ownBucket,
   sharedBucket,
   tokensAfterLoss,
+  tokensAtMost,
 } from '../domain/token-bucket.js';
 import type { RateLimit } from '../domain/queue-settings.js';
 import type { BucketLevel, Configuration } from '../ready/ready-queue.js';
 import { closeLevels, findLevels, reopenLevels, saveLevels } from '../store/bucket-levels.js';
+import type { RunningRow } from '../store/sweep-attempts.js';
 import { instant, type EngineContext } from './context.js';
 
 const saveIntervalMs = 1_000;
@@ -57,25 +60,49 @@ export class Checkpoints {
   }
 
   /** What every bucket goes on with; from here on grants may go unrecorded for a while again. */
-  async restore(configuration: Configuration): Promise<BucketLevel[]> {
+  async restore(
+    configuration: Configuration,
+    running: readonly RunningRow[],
+  ): Promise<BucketLevel[]> {
     const saved = await findLevels(this.#context.db, instant(this.#context));
     await reopenLevels(this.#context.db);
     this.#savedMs = performance.now();
-    const limits = limitsByBucket(configuration);
-    return saved.flatMap(({ bucket, ...checkpoint }) => {
-      const limit = limits.get(bucket);
-      return limit === undefined ? [] : [{ bucket, tokens: tokensAfterLoss(limit, checkpoint) }];
-    });
+    const checkpoints = new Map(saved.map((checkpoint) => [checkpoint.bucket, checkpoint]));
+    const levels: BucketLevel[] = [];
+    for (const [bucket, { limit, queues }] of bucketsOf(configuration)) {
+      const known = running.filter(({ queue }) => queues.has(queue));
+      const checkpoint = checkpoints.get(bucket);
+      if (checkpoint === undefined && known.length === 0) continue;
+      const most = tokensAtMost(
+        limit,
+        known.map((task) => grantOf(task, limit)),
+      );
+      const left = checkpoint === undefined ? most : tokensAfterLoss(limit, checkpoint);
+      levels.push({ bucket, tokens: Math.min(most, left) });
+    }
+    return levels;
   }
 }
 
-function limitsByBucket({ queues, limits }: Configuration): Map<string, RateLimit> {
-  const found = new Map<string, RateLimit>();
-  for (const { name, limit } of limits) found.set(sharedBucket(name), limit);
+interface BucketUse {
+  readonly limit: RateLimit;
+  readonly queues: Set<string>;
+}
+
+function bucketsOf({ queues, limits }: Configuration): Map<string, BucketUse> {
+  const found = new Map<string, BucketUse>();
+  for (const { name, limit } of limits) {
+    found.set(sharedBucket(name), { limit, queues: new Set() });
+  }
   for (const { name, settings } of queues) {
     for (const limit of settings.limits) {
-      if (!('use' in limit)) found.set(ownBucket(name, limit.unit), limit);
+      if ('use' in limit) found.get(sharedBucket(limit.use))?.queues.add(name);
+      else found.set(ownBucket(name, limit.unit), { limit, queues: new Set([name]) });
     }
   }
   return found;
+}
+
+function grantOf({ cost, heldMs }: RunningRow, { unit }: RateLimit) {
+  return { cost: costIn(unit, cost), agoMs: Math.max(0, heldMs) };
 }

@@ -26,8 +26,8 @@ export async function rebuild(
   const generation = await beginGeneration(db);
   await queues.load();
   const configuration = queues.configuration();
-  const levels = await checkpoints.restore(configuration);
-  const running = await listRunning(db);
+  const running = await listRunning(db, instant(context));
+  const levels = await checkpoints.restore(configuration, running);
   const isOurs = await ready.restore({ generation, ...configuration, levels, running });
   if (!isOurs) return 'closed';
   const offered = await offerQueued(context);

@@ -98,12 +98,24 @@ describeOnEveryDatabase('sweeping attempts', (db) => {
     await seedTask(db());
     const held = await findHeldBy(db(), workerId, 10);
     expect(held.map((attempt) => attempt.taskId)).toEqual([mine.taskId]);
-    const running = await listRunning(db());
+    const running = await listRunning(db(), atSecond(3));
     expect(running).toHaveLength(2);
     expect(running).toEqual(
       expect.arrayContaining([
-        { taskId: mine.taskId, lease: mine.lease, queue: 'a', cost: {} },
-        { taskId: other.taskId, lease: other.lease, queue: 'b', cost: {} },
+        {
+          taskId: mine.taskId,
+          lease: mine.lease,
+          queue: 'a',
+          cost: {},
+          heldMs: expect.any(Number),
+        },
+        {
+          taskId: other.taskId,
+          lease: other.lease,
+          queue: 'b',
+          cost: {},
+          heldMs: expect.any(Number),
+        },
       ]),
     );
   });

@@ -118,19 +118,31 @@ export async function findHeldBy(
 }
 
 /** All of it in one snapshot: a walk in pieces would miss what starts meanwhile. */
-export async function listRunning(db: Queryable): Promise<RunningRow[]> {
-  const rows = await db.query<{ id: TaskId; lease: Lease; queue: string; cost: Cost | null }>(
-    'select id, lease, queue, cost from sluice.tasks where worker_id is not null',
+export async function listRunning(db: Queryable, now: Instant): Promise<RunningRow[]> {
+  const rows = await db.query<{
+    id: TaskId;
+    lease: Lease;
+    queue: string;
+    cost: Cost | null;
+    held_ms: number;
+  }>(
+    `select id, lease, queue, cost,
+       date_part('epoch', coalesce($1::timestamptz, now()) - assigned_at) * 1000 as held_ms
+     from sluice.tasks where worker_id is not null`,
+    [now],
   );
-  return rows.map(({ id, lease, queue, cost }) => ({
+  return rows.map(({ id, lease, queue, cost, held_ms: heldMs }) => ({
     taskId: id,
     lease,
     queue,
     cost: costOf(cost),
+    heldMs,
   }));
 }
 
 export interface RunningRow extends Held {
   readonly queue: string;
   readonly cost: Cost;
+  /** Since it was claimed. */
+  readonly heldMs: number;
 }

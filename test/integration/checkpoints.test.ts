@@ -64,6 +64,22 @@ describeOnPostgres('checkpoints', (server) => {
     expect(await worker.look(5)).toHaveLength(0);
   });
 
+  it('R-CH5: a dear task that still runs is remembered, whatever was written down', async () => {
+    const first = await server().open();
+    const tokens = { unit: 'tokens', rate: 30_000, perSeconds: 60, burst: null };
+    await first.putQueue('dear', { limits: [tokens] });
+    const cost = { tokens: 20_000 };
+    await submitAll(first, drafts(2, { taskType: 'noop', queue: 'dear', cost }));
+    const worker = await TestWorker.register(first, { queues: ['dear'] });
+    expect(await worker.look(2)).toHaveLength(1);
+    // As if it had been killed at once.
+    await first.close();
+    await server().sql('delete from sluice.bucket_levels');
+    const second = await server().open();
+    const { live } = await second.getQueue('dear');
+    expect(live.tokens.tokens).toBeLessThan(-10_000);
+  });
+
   it('R-CH4: nothing is granted while nothing can be written down', async () => {
     const engine = await server().open();
     await engine.putQueue('unwritten', {
