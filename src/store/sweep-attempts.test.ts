@@ -99,25 +99,15 @@ describeOnEveryDatabase('sweeping attempts', (db) => {
     const held = await findHeldBy(db(), workerId, 10);
     expect(held.map((attempt) => attempt.taskId)).toEqual([mine.taskId]);
     const running = await listRunning(db(), atSecond(3));
-    expect(running).toHaveLength(2);
-    expect(running).toEqual(
+    const told = running.map(({ heldMs, ...row }) => row);
+    expect(told).toHaveLength(2);
+    expect(told).toEqual(
       expect.arrayContaining([
-        {
-          taskId: mine.taskId,
-          lease: mine.lease,
-          queue: 'a',
-          cost: {},
-          heldMs: expect.any(Number),
-        },
-        {
-          taskId: other.taskId,
-          lease: other.lease,
-          queue: 'b',
-          cost: {},
-          heldMs: expect.any(Number),
-        },
+        { taskId: mine.taskId, lease: mine.lease, queue: 'a', cost: {} },
+        { taskId: other.taskId, lease: other.lease, queue: 'b', cost: {} },
       ]),
     );
+    for (const { heldMs } of running) expect(heldMs).toBe(3_000);
   });
 
   async function overdue(second: number, graceMs = 0): Promise<TaskId[]> {
