@@ -83,8 +83,8 @@ export function levelAt({ token, capacity }: BucketShape, tokens: number): numbe
   return Math.min(capacity, tokens * token);
 }
 
-/** How long a grant may go unrecorded: nothing is taken while the last checkpoint is older. */
-export const maxUnrecordedMs = 5_000;
+/** The instant of a checkpoint is known to about this much. */
+const uncertainMs = 100;
 
 /**
  * What a bucket goes on with after its level was lost: its last checkpoint, less all that could have
@@ -103,8 +103,10 @@ export function tokensAfterLoss(
   const ageMs = Math.max(0, checkpoint.ageMs);
   if (checkpoint.isFinal) return tokensAt(shape, refilled(shape, level, ageMs));
   const gained = level + ageMs * shape.gain;
-  if (gained <= 0) return tokensAt(shape, gained);
-  return gained > shape.capacity ? 0 : tokensAt(shape, gained % shape.token);
+  const uncertain = uncertainMs * shape.gain;
+  if (gained + uncertain <= 0) return tokensAt(shape, gained);
+  if (gained + uncertain > shape.capacity) return 0;
+  return tokensAt(shape, Math.max(0, ((gained + uncertain) % shape.token) - uncertain));
 }
 
 /**
@@ -133,4 +135,9 @@ export function ownBucket(queue: string, unit: string): string {
 /** The bucket of a limit that queues share. */
 export function sharedBucket(limit: string): string {
   return `limit ${limit}`;
+}
+
+export function fullTokens(limit: RateLimit): number {
+  const shape = bucketShape(limit);
+  return tokensAt(shape, shape.capacity);
 }

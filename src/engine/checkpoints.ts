@@ -1,6 +1,6 @@
 import {
   costIn,
-  maxUnrecordedMs,
+  fullTokens,
   ownBucket,
   sharedBucket,
   tokensAfterLoss,
@@ -8,49 +8,57 @@ import {
 } from '../domain/token-bucket.js';
 import type { RateLimit } from '../domain/queue-settings.js';
 import type { BucketLevel, Configuration } from '../ready/ready-queue.js';
-import { closeLevels, findLevels, reopenLevels, saveLevels } from '../store/bucket-levels.js';
+import {
+  closeLevels,
+  findLevels,
+  reopenLevels,
+  saveLevels,
+  startLevels,
+} from '../store/bucket-levels.js';
 import type { RunningRow } from '../store/sweep-attempts.js';
 import { instant, type EngineContext } from './context.js';
 
-const saveIntervalMs = 1_000;
+const idleIntervalMs = 1_000;
+const busyIntervalMs = 200;
 
 /**
- * The levels of all buckets, written to Postgres once a second while they change: what the ready
- * queue loses, it goes on with from here, and neither overshoots nor forfeits a slow limit.
+ * The levels of all buckets, written to Postgres while they change: what the ready queue loses, it goes
+ * on with from here, and neither overshoots nor forfeits a slow limit.
  */
 export class Checkpoints {
   readonly #context: EngineContext;
-  readonly #hasLimits: () => boolean;
   /** Oldest first. */
   readonly #unsaved: { readonly levels: readonly BucketLevel[]; readonly asOfMs: number }[] = [];
-  #savedMs = Number.NEGATIVE_INFINITY;
 
-  constructor(context: EngineContext, hasLimits: () => boolean) {
+  constructor(context: EngineContext) {
     this.#context = context;
-    this.#hasLimits = hasLimits;
-  }
-
-  /** False: what would be granted now might never be written down. */
-  areFresh(): boolean {
-    return !this.#hasLimits() || performance.now() - this.#savedMs < maxUnrecordedMs - 1_000;
   }
 
   async tick(): Promise<number> {
-    await this.save();
-    return saveIntervalMs;
+    return (await this.save()) ? busyIntervalMs : idleIntervalMs;
   }
 
-  async save(): Promise<void> {
-    const beganMs = performance.now();
+  /** Answers whether anything had changed. */
+  async save(): Promise<boolean> {
+    const asOfMs = performance.now();
     const levels = await this.#context.ready.levels();
     // The ready queue tells of a change once: what could not be written stays here.
-    if (levels.length > 0) this.#unsaved.push({ levels, asOfMs: beganMs });
+    if (levels.length > 0) this.#unsaved.push({ levels, asOfMs });
     for (let batch = this.#unsaved[0]; batch !== undefined; batch = this.#unsaved[0]) {
       const ageMs = performance.now() - batch.asOfMs;
       await saveLevels(this.#context.db, batch.levels, ageMs, false, instant(this.#context));
       this.#unsaved.shift();
     }
-    this.#savedMs = beganMs;
+    return levels.length > 0;
+  }
+
+  /** Before the ready queue hears of a limit: one that was used can't be taken for a new one. */
+  async begin(configuration: Configuration): Promise<void> {
+    const levels = [...bucketsOf(configuration)].map(([bucket, { limit }]) => ({
+      bucket,
+      tokens: fullTokens(limit),
+    }));
+    if (levels.length > 0) await startLevels(this.#context.db, levels, instant(this.#context));
   }
 
   /** This process alone grants, and grants no more: what follows may go on from here exactly. */
@@ -65,22 +73,19 @@ export class Checkpoints {
     running: readonly RunningRow[],
   ): Promise<BucketLevel[]> {
     const saved = await findLevels(this.#context.db, instant(this.#context));
+    await this.begin(configuration);
     await reopenLevels(this.#context.db);
-    this.#savedMs = performance.now();
     const checkpoints = new Map(saved.map((checkpoint) => [checkpoint.bucket, checkpoint]));
-    const levels: BucketLevel[] = [];
-    for (const [bucket, { limit, queues }] of bucketsOf(configuration)) {
-      const known = running.filter(({ queue }) => queues.has(queue));
+    const runningIn = byQueue(running);
+    return [...bucketsOf(configuration)].flatMap(([bucket, { limit, queues }]) => {
+      const known = [...queues].flatMap((queue) => runningIn.get(queue) ?? []);
       const checkpoint = checkpoints.get(bucket);
-      if (checkpoint === undefined && known.length === 0) continue;
-      const most = tokensAtMost(
-        limit,
-        known.map((task) => grantOf(task, limit)),
-      );
+      if (checkpoint === undefined && known.length === 0) return [];
+      const grants = known.map((task) => grantOf(task, limit));
+      const most = tokensAtMost(limit, grants);
       const left = checkpoint === undefined ? most : tokensAfterLoss(limit, checkpoint);
-      levels.push({ bucket, tokens: Math.min(most, left) });
-    }
-    return levels;
+      return [{ bucket, tokens: Math.min(most, left) }];
+    });
   }
 }
 
@@ -99,6 +104,16 @@ function bucketsOf({ queues, limits }: Configuration): Map<string, BucketUse> {
       if ('use' in limit) found.get(sharedBucket(limit.use))?.queues.add(name);
       else found.set(ownBucket(name, limit.unit), { limit, queues: new Set([name]) });
     }
+  }
+  return found;
+}
+
+function byQueue(running: readonly RunningRow[]): Map<string, RunningRow[]> {
+  const found = new Map<string, RunningRow[]>();
+  for (const task of running) {
+    const others = found.get(task.queue);
+    if (others === undefined) found.set(task.queue, [task]);
+    else others.push(task);
   }
   return found;
 }

@@ -35,6 +35,7 @@ import { getStatistics } from './statistics.js';
 import { Submit } from './submit.js';
 import { Hearing, Sweeper } from './sweeper.js';
 import { Throughput } from './throughput.js';
+import { WakeRelay } from './wake-relay.js';
 import { Places } from './windows.js';
 
 export type Role =
@@ -83,12 +84,13 @@ export class Engine implements api.SluiceApi {
 
   constructor(context: EngineContext, role: Role, onStandby: (message: string) => void) {
     this.#context = context;
-    this.#waiters = new PollWaiters(context.settings.wakeOrder);
-    this.#queues = new QueueDirectory(context);
+    const relay = new WakeRelay(context.ready);
+    this.#waiters = new PollWaiters(context.settings.wakeOrder, (wake) => relay.add(wake));
+    this.#checkpoints = new Checkpoints(context);
+    this.#queues = new QueueDirectory(context, this.#checkpoints);
     this.#hearing = new Hearing(context);
     this.#fleet = new Fleet(context);
     this.#slots = new Slots(context);
-    this.#checkpoints = new Checkpoints(context, () => this.#queues.hasLimits());
     this.#news = new News(context, {
       fleet: this.#fleet,
       waiters: this.#waiters,
@@ -138,7 +140,6 @@ export class Engine implements api.SluiceApi {
       feeder: this.#feeder,
       waiters: this.#waiters,
       notServing: () => this.notServing(),
-      mayTake: () => this.#checkpoints.areFresh(),
       release: (held) => this.#attempts.release(held),
       rebuild: () => {
         this.#rebuild().catch((error: unknown) => {
@@ -222,8 +223,9 @@ export class Engine implements api.SluiceApi {
     this.#hearing.lost();
     // Others may have buried a worker meanwhile; the rows know.
     this.#fleet.clear();
-    await this.#queues.load();
     await this.#rebuild();
+    // What a process committed and died before it could tell.
+    await this.#queues.tellAll();
     await this.#feeder.discover();
     const feeding = this.#loop(() => this.#whileServing(() => this.#feeder.tick()));
     this.#feeder.begin(() => {

@@ -10,7 +10,8 @@ export type Item =
   | { readonly kind: 'cancelled'; readonly workerId: WorkerId; readonly taskId: TaskId }
   | { readonly kind: 'draining'; readonly workerId: WorkerId }
   | { readonly kind: 'buried'; readonly workerId: WorkerId }
-  | { readonly kind: 'configured' };
+  | { readonly kind: 'configured' }
+  | { readonly kind: 'limit deleted'; readonly name: string };
 
 export interface NewsParts {
   readonly fleet: Fleet;
@@ -64,14 +65,17 @@ export class News {
         waiters.wakeWorker(item.workerId);
         return;
       case 'configured':
-        queues.load().catch((error: unknown) => {
+        queues.refresh().catch((error: unknown) => {
           this.#context.log.warn({ err: error }, 'could not read the settings of queues again');
         });
+        return;
+      case 'limit deleted':
+        queues.limitDeleted(item.name);
     }
   }
 }
 
-const kinds: readonly string[] = ['cancelled', 'draining', 'buried', 'configured'];
+const kinds: readonly string[] = ['cancelled', 'draining', 'buried', 'configured', 'limit deleted'];
 
 /** Other messages on the bus are not for us. */
 function toItem(message: JsonValue): Item | null {

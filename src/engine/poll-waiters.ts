@@ -13,12 +13,15 @@ import { WaitGroup, filterKey, type Opening } from './wait-group.js';
  */
 export class PollWaiters {
   readonly #isBefore: (a: PollWaiter, b: PollWaiter) => boolean;
+  /** Those who wait at other servers. */
+  readonly #wakeOthers: (wake: Wake) => void;
   /** With their groups; null: it asks for nothing but news. */
   readonly #waiters = new Map<PollWaiter, WaitGroup | null>();
   readonly #groups = new Map<string, WaitGroup>();
 
-  constructor(order: WakeOrder = 'spread') {
+  constructor(order: WakeOrder = 'spread', wakeOthers: (wake: Wake) => void = () => undefined) {
     this.#isBefore = order === 'spread' ? isLessLoaded : hasEarlierWorker;
+    this.#wakeOthers = wakeOthers;
   }
 
   enter(poll: WaitingPoll): PollWaiter {
@@ -71,11 +74,17 @@ export class PollWaiters {
       else line.update(group);
       if (waiter === undefined) continue;
       const share = { lanes, count: Math.min(left, waiter.count) };
-      waiter.end({ lanes, passOn: () => this.wake(share) });
+      waiter.end({ lanes, passOn: () => this.wakeAnywhere(share) });
       left -= share.count;
     }
     if (left > 0) for (const group of able) group.open();
     return count - left;
+  }
+
+  /** Here, or at another server. */
+  wakeAnywhere(wake: Wake): void {
+    const left = wake.count - this.wake(wake);
+    if (left > 0) this.#wakeOthers({ lanes: wake.lanes, count: left });
   }
 
   wakeWorker(workerId: WorkerId): void {

@@ -21,8 +21,6 @@ export interface PollParts {
   readonly waiters: PollWaiters;
   /** Null while this process serves; else why it does not. */
   readonly notServing: () => string | null;
-  /** False: what would be granted could not be written down in time. */
-  readonly mayTake: () => boolean;
   readonly release: (tasks: readonly ClaimedTask[]) => Promise<unknown>;
   /** The ready queue lost its contents. */
   readonly rebuild: () => void;
@@ -111,7 +109,8 @@ export class Poll {
   async #take(request: TakeRequest): Promise<Looked> {
     const { ready } = this.#context;
     if (ready.trouble() !== null) return { kind: 'wait', waitMs: troubleWaitMs };
-    if (!this.#parts.mayTake()) return { kind: 'wait', waitMs: closedWaitMs };
+    // Asked again: what is granted after the last checkpoint of a process that ends is not in it.
+    this.#refuseUnlessServing();
     const taken = await ready.take(request).catch((error: unknown) => {
       if (ready.trouble() === null) throw error;
       return null;
@@ -131,7 +130,7 @@ export class Poll {
   ): Promise<PollAnswer | null> {
     const { claim, feeder, release, waiters } = this.#parts;
     // There is more than this worker asked for: whoever else waits for it should know.
-    if (taken.next !== null) waiters.wake({ lanes: [taken.next], count: 1 });
+    if (taken.next !== null) waiters.wakeAnywhere({ lanes: [taken.next], count: 1 });
     // Their places are free already: a window of a few is refilled while these are claimed.
     feeder.noteTaken(taken.entries);
     const tasks = await claim.claim(worker.workerId, taken, prefetch !== true);

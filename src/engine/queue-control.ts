@@ -98,7 +98,7 @@ export class QueueControl {
       const detail = `A queue uses the limit ${name}. Take it out of that queue's settings first.`;
       throw new SluiceError('limit_in_use', detail);
     }
-    this.#queues.limitDeleted(name);
+    this.#news.tell({ kind: 'limit deleted', name });
   }
 
   async #refuseUnknownLimits({ limits }: QueueSettings): Promise<void> {

@@ -2,6 +2,7 @@ import { defaultQueueSettings, type QueueSettings } from '../domain/queue-settin
 import type { Configuration, ConfiguredLimit, ConfiguredQueue } from '../ready/ready-queue.js';
 import { findLimitsChanged } from '../store/limits.js';
 import { ensureQueues, findConfigured, type ConfiguredRow } from '../store/queues.js';
+import type { Checkpoints } from './checkpoints.js';
 import { approximateNow, type EngineContext } from './context.js';
 
 /** A change that committed late may be older than one already seen. */
@@ -14,14 +15,18 @@ const maxRememberedNames = 100_000;
  */
 export class QueueDirectory {
   readonly #context: EngineContext;
+  readonly #checkpoints: Checkpoints;
   readonly #queues = new Map<string, ConfiguredRow>();
   readonly #limits = new Map<string, ConfiguredLimit>();
   /** Names that have a row. */
   readonly #names = new Set<string>();
+  /** Names of queues and limits that the ready queue could not be told of. */
+  readonly #untold = { queues: new Set<string>(), limits: new Set<string>() };
   #readAtMs: number | null = null;
 
-  constructor(context: EngineContext) {
+  constructor(context: EngineContext, checkpoints: Checkpoints) {
     this.#context = context;
+    this.#checkpoints = checkpoints;
   }
 
   /** All of it, as the ready queue needs it. */
@@ -31,12 +36,6 @@ export class QueueDirectory {
 
   settingsOf(name: string): QueueSettings {
     return this.#queues.get(name)?.settings ?? defaultQueueSettings;
-  }
-
-  hasLimits(): boolean {
-    if (this.#limits.size > 0) return true;
-    for (const { settings } of this.#queues.values()) if (settings.limits.length > 0) return true;
-    return false;
   }
 
   /** Answers with what changed since the last time. */
@@ -51,11 +50,18 @@ export class QueueDirectory {
     return this.#toConfiguration(limits, queues);
   }
 
-  /** Reads what other processes changed and passes it on. */
+  /** Reads what other processes changed and passes it on, and what could not be passed on before. */
   async refresh(): Promise<void> {
-    const changed = await this.load();
-    if (changed.queues.length + changed.limits.length === 0) return;
-    await this.#context.ready.configure(changed);
+    const { queues, limits } = await this.load();
+    for (const { name } of queues) this.#untold.queues.add(name);
+    for (const { name } of limits) this.#untold.limits.add(name);
+    await this.#tellUntold();
+  }
+
+  /** After it was filled anew: something may have changed meanwhile. */
+  async tellAll(): Promise<void> {
+    await this.load();
+    await this.#tell([...this.#limits.values()], [...this.#queues.values()]);
   }
 
   /** After the commit that changed it. */
@@ -65,12 +71,12 @@ export class QueueDirectory {
     const isKnown = (name: string) => this.#limits.has(name);
     const uses = queue.settings.limits.flatMap((limit) => ('use' in limit ? [limit.use] : []));
     if (!uses.every(isKnown)) await this.refresh();
-    await this.#context.ready.configure(this.#toConfiguration([], [queue]));
+    await this.#tell([], [queue]);
   }
 
   async limitChanged(limit: ConfiguredLimit): Promise<void> {
     this.#noteLimit(limit);
-    await this.#context.ready.configure(this.#toConfiguration([limit], []));
+    await this.#tell([limit], []);
   }
 
   limitDeleted(name: string): void {
@@ -95,6 +101,27 @@ export class QueueDirectory {
     for (const name of unknown) this.#names.add(name);
   }
 
+  async #tellUntold(): Promise<void> {
+    const limits = takeAll(this.#untold.limits).flatMap((name) => this.#limits.get(name) ?? []);
+    const queues = takeAll(this.#untold.queues).flatMap((name) => this.#queues.get(name) ?? []);
+    if (limits.length + queues.length > 0) await this.#tell(limits, queues);
+  }
+
+  /** Versions make it no matter how often and in which order it is told. */
+  async #tell(limits: readonly ConfiguredLimit[], queues: readonly ConfiguredRow[]): Promise<void> {
+    const configuration = this.#toConfiguration(limits, queues);
+    let isTold = false;
+    try {
+      await this.#checkpoints.begin(configuration);
+      isTold = await this.#context.ready.configure(configuration);
+    } finally {
+      if (!isTold) {
+        for (const { name } of queues) this.#untold.queues.add(name);
+        for (const { name } of limits) this.#untold.limits.add(name);
+      }
+    }
+  }
+
   #toConfiguration(
     limits: readonly ConfiguredLimit[],
     queues: readonly ConfiguredRow[],
@@ -111,6 +138,12 @@ export class QueueDirectory {
   #noteLimit(limit: ConfiguredLimit): boolean {
     return note(this.#limits, limit);
   }
+}
+
+function takeAll(names: Set<string>): string[] {
+  const taken = [...names];
+  names.clear();
+  return taken;
 }
 
 function note<T extends { readonly name: string; readonly version: number }>(

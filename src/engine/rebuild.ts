@@ -1,4 +1,4 @@
-import { beginGeneration } from '../store/generation.js';
+import { beginGeneration, findGeneration } from '../store/generation.js';
 import { listRunning } from '../store/sweep-attempts.js';
 import { walkQueued, type QueuedCursor } from '../store/walk-line.js';
 import type { Checkpoints } from './checkpoints.js';
@@ -21,7 +21,7 @@ export async function rebuild(
   checkpoints: Checkpoints,
 ): Promise<Rebuilt> {
   const { db, ready, log } = context;
-  const begun = await ready.beginRestore();
+  const begun = await ready.beginRestore(await findGeneration(db));
   if (begun !== 'yours') return begun === 'open' ? 'open' : 'closed';
   const generation = await beginGeneration(db);
   await queues.load();
@@ -30,6 +30,7 @@ export async function rebuild(
   const levels = await checkpoints.restore(configuration, running);
   const isOurs = await ready.restore({ generation, ...configuration, levels, running });
   if (!isOurs) return 'closed';
+  await queues.tellAll();
   const offered = await offerQueued(context);
   log.info({ generation, running: running.length, offered }, 'filled the ready queue anew');
   return 'anew';

@@ -6,7 +6,7 @@ import type { EngineContext } from './context.js';
 /** Younger ones are just being claimed or finished. */
 const quietMs = 2_000;
 /** How long a taken entry may wait for its claim: longer than any claim is under way. */
-const unclaimedMs = 20_000;
+const unclaimedMs = 10_000;
 
 /** What runs holds a slot of its queue: given when Postgres grants it, freed when it ends. */
 export class Slots {
@@ -58,7 +58,7 @@ export class Slots {
     await this.free(
       ended
         .filter(({ confirmed }) => confirmed)
-        .map(({ taskId, queue }) => ({ taskId, queue, reserved: {}, usage: null })),
+        .map(({ taskId, grant, queue }) => ({ taskId, grant, queue, reserved: {}, usage: null })),
     );
     const unclaimed = ended.filter(({ confirmed, forMs }) => !confirmed && forMs >= unclaimedMs);
     if (unclaimed.length > 0) await ready.refund(unclaimed);

@@ -7,6 +7,7 @@ import type { AttemptRow } from '../store/find-attempts.js';
 import { freeHeldWorkflows } from '../store/hold-workflows.js';
 import { ensurePartitions } from '../store/partitions.js';
 import { purgeKeys } from '../store/purge-keys.js';
+import { purgeLevels } from '../store/bucket-levels.js';
 import { findStates } from '../store/read-tasks.js';
 import { releaseStuckWorkflows } from '../store/release-stuck-workflows.js';
 import { buryLapsedWorkers, findOrphans, findOverdue } from '../store/sweep-attempts.js';
@@ -29,6 +30,8 @@ const maxKeysAtOnce = 1_000;
 const daysAhead = 7;
 const upkeepIntervalMs = 60_000;
 const deadWorkersKeptMs = 24 * 3_600_000;
+/** Longer than the longest window of a limit. */
+const unusedLevelsKeptMs = 400 * 24 * 3_600_000;
 /** The tasks of a dead worker come back over this long, not all in one instant. */
 const lapseSpreadMs = 3_000;
 
@@ -106,6 +109,7 @@ export class Sweeper {
     await ensurePartitions(db, daysAhead, instant(this.#context));
     await purgeKeys(db, maxKeysAtOnce, instant(this.#context));
     await purgeWorkers(db, deadWorkersKeptMs, instant(this.#context));
+    await purgeLevels(db, unusedLevelsKeptMs, instant(this.#context));
     this.#nextUpkeepMs = performance.now() + upkeepIntervalMs;
   }
 

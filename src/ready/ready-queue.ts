@@ -11,9 +11,10 @@ import type { Cost, QueueSettings, RateLimit } from '../domain/queue-settings.js
 export interface ReadyQueue {
   /**
    * Asked before `restore`. `yours`: it is closed, and this process is to restore it soon. `busy`:
-   * another process is at it, or the queue can't be reached. `open`: it has its contents.
+   * another process is at it, or the queue can't be reached. `open`: it has contents of this very
+   * generation, the one that Postgres takes claims of.
    */
-  beginRestore(): Promise<'yours' | 'busy' | 'open'>;
+  beginRestore(generation: number): Promise<'yours' | 'busy' | 'open'>;
   /**
    * Empties it, brings back limits with their levels, settings and what runs, and opens it for
    * takes; offers follow. False: it took too long, and another process is at it by now.
@@ -31,8 +32,11 @@ export interface ReadyQueue {
   finish(finished: readonly Finished[]): Promise<void>;
   /** Not to be taken any more: cancelled, expired or changed. */
   remove(taskIds: readonly TaskId[]): Promise<void>;
-  /** Counts for the very next take. An older version than the one held is ignored. */
-  configure(change: Configuration): Promise<void>;
+  /**
+   * Counts for the very next take. An older version than the one held is ignored. False: it could not
+   * be told, and has to be told again.
+   */
+  configure(change: Configuration): Promise<boolean>;
   /** Free places, in the order asked. */
   room(windows: readonly Window[]): Promise<readonly number[]>;
   /** Which of these it does not hold, waiting, taken or running. */
@@ -49,6 +53,8 @@ export interface ReadyQueue {
    * woke somebody. Other processes hear of the rest. Answers with how to stop listening.
    */
   onWake(listener: (wake: Wake) => number): () => void;
+  /** Something may be taken, and nobody here waits for it: others may. */
+  wakeOthers(wake: Wake): void;
   /** Null while it can be reached; else why not. */
   trouble(): string | null;
   close(): Promise<void>;
@@ -121,6 +127,8 @@ export type TakeAnswer =
 
 export interface Finished {
   readonly taskId: TaskId;
+  /** When it is known: no other taking of the task is finished by it. */
+  readonly grant?: string;
   readonly queue: string;
   readonly reserved: Cost;
   readonly usage: Cost | null;

@@ -41,6 +41,22 @@ export async function saveLevels(
   );
 }
 
+/** Of buckets that nobody has used yet: what is there already stays. */
+export async function startLevels(
+  db: Queryable,
+  levels: readonly Pick<SavedLevel, 'bucket' | 'tokens'>[],
+  now: Instant,
+): Promise<void> {
+  await db.query(
+    `insert into sluice.bucket_levels (bucket, tokens, at)
+     select bucket, tokens, coalesce($3::timestamptz, now())
+     from unnest($1::text[], $2::float8[]) as level (bucket, tokens)
+     order by bucket collate "C"
+     on conflict (bucket) do nothing`,
+    [column(levels, (level) => level.bucket), column(levels, (level) => level.tokens), now],
+  );
+}
+
 export async function findLevels(db: Queryable, now: Instant): Promise<SavedLevel[]> {
   const rows = await db.query<{
     bucket: string;

@@ -11,3 +11,10 @@ export async function beginGeneration(db: Queryable): Promise<number> {
   if (typeof row?.number !== 'number') throw new Error('the row that the migration made is gone');
   return row.number;
 }
+
+/** The one that claims are taken of now. */
+export async function findGeneration(db: Queryable): Promise<number> {
+  const [row] = await db.query<{ number: number }>('select number from sluice.generation');
+  if (row === undefined) throw new Error('the row that the migration made is gone');
+  return row.number;
+}

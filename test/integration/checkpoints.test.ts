@@ -80,23 +80,6 @@ describeOnPostgres('checkpoints', (server) => {
     expect(live.tokens.tokens).toBeLessThan(-10_000);
   });
 
-  it('R-CH4: nothing is granted while nothing can be written down', async () => {
-    const engine = await server().open();
-    await engine.putQueue('unwritten', {
-      limits: [{ ...fiveADay, rate: 86_400_000, burst: 1_000 }],
-    });
-    await submitAll(engine, drafts(1_000, { taskType: 'noop', queue: 'unwritten' }));
-    const worker = await TestWorker.register(engine, { queues: ['unwritten'] });
-    const somebody = await server().connect();
-    await somebody.query('begin');
-    await somebody.query('lock table sluice.bucket_levels');
-    await until('the takes to stop', async () => (await worker.look(1)).length === 0, {
-      everyMs: 50,
-    });
-    await somebody.query('rollback');
-    expect(await worker.take(1)).toHaveLength(1);
-  });
-
   async function takeSome(engine: Engine, queue: string, count: number): Promise<void> {
     await submitAll(engine, drafts(10, { taskType: 'noop', queue }));
     const worker = await TestWorker.register(engine, { queues: [queue] });
@@ -125,6 +108,23 @@ describeOnPostgres('checkpoints and Redis', (server) => {
     });
     expect(await tokensOf(engine, 'spent')).toBeLessThan(0.1);
     expect(await worker.look(3)).toHaveLength(0);
+    await engine.close();
+    await redis.stop();
+  });
+
+  it('R-CH4: a flush before the first checkpoint gives nothing back', async () => {
+    const redis = await startRedis();
+    const engine = await server().open({ redisUrl: redis.url });
+    const limits = [{ unit: 'requests', rate: 1, perSeconds: aDay, burst: 50 }];
+    await engine.putQueue('new', { limits });
+    await submitAll(engine, drafts(100, { taskType: 'noop', queue: 'new' }));
+    const worker = await TestWorker.register(engine, { queues: ['new'] });
+    await worker.completeAll(await worker.take(50));
+    await askRedis(redis.url, 'flushall');
+    await until('the ready queue to be filled anew', async () => {
+      return (await engine.getQueue('new')).live.depth.medium === 50;
+    });
+    expect(await worker.look(50)).toHaveLength(0);
     await engine.close();
     await redis.stop();
   });

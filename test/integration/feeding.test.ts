@@ -4,6 +4,7 @@ import { IdSource, type TaskId } from '../../src/domain/ids.js';
 import { defaultQueueSettings } from '../../src/domain/queue-settings.js';
 import type { EngineContext } from '../../src/engine/context.js';
 import { TaskEvents } from '../../src/engine/events.js';
+import { Checkpoints } from '../../src/engine/checkpoints.js';
 import { Feeder } from '../../src/engine/feeder.js';
 import { QueueDirectory } from '../../src/engine/queue-directory.js';
 import { defaultEngineSettings } from '../../src/engine/settings.js';
@@ -47,7 +48,7 @@ class Feeding {
       random: Math.random,
       clock: null,
     };
-    this.queues = new QueueDirectory(context);
+    this.queues = new QueueDirectory(context, new Checkpoints(context));
     this.feeder = new Feeder(context, this.queues, new Places(this.ready));
     this.feeder.begin(() => undefined);
   }

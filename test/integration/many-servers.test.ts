@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, inject, it, onTestFinished } fro
 
 import { NotOurTurnError, type Engine } from '../../src/engine/open-engine.js';
 import type { QueueChange } from '../../src/protocol/api.js';
+import { openLine } from '../support/line.js';
 import { askRedis, startRedis, type RunningRedis } from '../support/services/redis-server.js';
 import { until } from '../support/until.js';
 import { describeOnPostgres, drafts, submitAll, TestWorker, untilStatus } from './support.js';
@@ -95,6 +96,22 @@ describeOnPostgres('many servers', (server) => {
     expect(await workers[1].look(20)).toHaveLength(3);
   });
 
+  it('R-CH12: what one worker leaves over, a worker that waits at another server takes', async () => {
+    const [first, second] = await Promise.all([open(), open()]);
+    await first.pauseQueue('over');
+    await submitAll(first, drafts(4, { taskType: 'noop', queue: 'over' }));
+    const waiting = [first, second, second, second].map(async (engine) => {
+      const worker = await TestWorker.register(engine, { queues: ['over'], capacity: 1 });
+      return worker.look(1, { waitMs: 20_000 });
+    });
+    await settle();
+    const beganMs = performance.now();
+    await first.resumeQueue('over');
+    expect((await Promise.all(waiting)).flat()).toHaveLength(4);
+    // Sooner than any poll looks again by itself.
+    expect(performance.now() - beganMs).toBeLessThan(4_000);
+  });
+
   it('R-CH12: a server without Redis is refused beside servers with it, and says why', async () => {
     const settings = { servingLeaseMs: 1_500, servingRenewMs: 300 };
     await server().open({ settings, redisUrl: inject('redisUrl') });
@@ -176,6 +193,36 @@ describeOnPostgres('R-RE7: Redis is only a hint', (server) => {
     expect(await other.look(10)).toHaveLength(0);
     await worker.completeAll(running.slice(0, 1));
     expect(await other.take(1)).toHaveLength(1);
+  });
+
+  it('contents of a generation that Postgres no longer takes claims of are filled anew', async () => {
+    const settings = { servingLeaseMs: 1_000, servingRenewMs: 200 };
+    const before = await server().open({ redisUrl: redis.url, settings });
+    await submitAll(before, drafts(3, { taskType: 'noop', queue: 'parted' }));
+    await before.close();
+    // It served alone for a while, from memory, once the turn of the others had lapsed.
+    const alone = await server().open({ settings });
+    expect(alone.notServing()).toBeNull();
+    await alone.close();
+    const after = await server().open({ redisUrl: redis.url, settings });
+    const worker = await TestWorker.register(after, { queues: ['parted'] });
+    expect(await worker.take(3)).toHaveLength(3);
+  });
+
+  it('R-CH7: a pause that could not be told at once is told as soon as it can be', async () => {
+    const line = await openLine(redis.port);
+    onTestFinished(() => line.close());
+    const engine = await server().open({ redisUrl: line.url });
+    await submitAll(engine, drafts(10, { taskType: 'noop', queue: 'untold' }));
+    const worker = await TestWorker.register(engine, { queues: ['untold'] });
+    expect(await worker.take(1)).toHaveLength(1);
+    line.cut();
+    await until('the loss to be noticed', () => engine.readyQueueTrouble() !== null);
+    await engine.pauseQueue('untold');
+    line.mend();
+    await until('the return', () => engine.readyQueueTrouble() === null);
+    await until('the pause to count', async () => (await worker.look(1)).length === 0);
+    expect(await worker.look(10)).toHaveLength(0);
   });
 
   it('while it is away tasks are accepted, polls are empty and health is degraded', async () => {

@@ -139,7 +139,7 @@ describeOnPostgres('waiting polls', (postgres) => {
     await engine.submit(lane);
     const take = vi.spyOn(ready, 'take');
     // Its contents are gone: the first who looks has them brought back.
-    await ready.beginRestore();
+    await ready.beginRestore(0);
     const looks = await Promise.all(workers.map((worker) => worker.look(1, { waitMs: 1_000 })));
     expect(looks.flat()).toHaveLength(1);
     // All look that come before the first answer.
