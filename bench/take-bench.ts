@@ -17,8 +17,9 @@ const anyWork: TakeRequest = { taskTypes: ['t'], capabilities: [], queues: null,
 let generation = 0;
 
 async function fill(ready: ReadyQueue, queues: number): Promise<void> {
-  if ((await ready.beginRestore()) !== 'yours') throw new Error('somebody else uses this queue');
   generation += 1;
+  const begun = await ready.beginRestore(generation);
+  if (begun !== 'yours') throw new Error('somebody else uses this queue');
   const nothing = { limits: [], queues: [], levels: [], running: [] };
   await ready.restore({ generation, ...nothing });
   for (let from = 0; from < tasks; from += 1_000) {

@@ -140,9 +140,10 @@ export class MemoryReadyQueue implements ReadyQueue {
     const openings = new Openings(this.#clock.nowMs());
     for (const one of finished) {
       const queue = this.#directory.findQueue(one.queue);
-      if (queue !== null) openings.settle(queue, one);
       const entry = this.#entries.get(one.taskId);
-      if (entry?.waitsIn === null) this.#release(entry, openings);
+      const isOut = entry?.waitsIn === null && (one.grant ?? entry.grant) === entry.grant;
+      if (queue !== null) openings.settle(queue, one);
+      if (isOut) this.#release(entry, openings);
     }
     this.#open(openings);
   }
@@ -161,7 +162,7 @@ export class MemoryReadyQueue implements ReadyQueue {
     for (const queue of unblocked) this.#wakeFor(queue, nowMs);
   }
 
-  async configure({ limits, queues }: Configuration): Promise<void> {
+  async configure({ limits, queues }: Configuration): Promise<true> {
     const nowMs = this.#clock.nowMs();
     const changedLimits = limits.filter((limit) => this.#shared.configure(limit, nowMs));
     for (const { name } of changedLimits) {
@@ -170,6 +171,7 @@ export class MemoryReadyQueue implements ReadyQueue {
     const changed = queues.flatMap((configured) => this.#configure(configured, nowMs) ?? []);
     this.#wakeSharing(changedLimits.map(({ name }) => name));
     for (const queue of changed) this.#wakeFor(queue, nowMs);
+    return true;
   }
 
   async room(windows: readonly Window[]): Promise<readonly number[]> {
@@ -212,6 +214,10 @@ export class MemoryReadyQueue implements ReadyQueue {
     return () => {
       this.#listeners.delete(listener);
     };
+  }
+
+  wakeOthers(): void {
+    // There are no others.
   }
 
   trouble(): null {

@@ -751,7 +751,7 @@ export function describeReadyQueueContract(
       it('R-RE7: is closed from the beginning of a restore to its end', async () => {
         await offer(task());
         await bench.subject.lose?.();
-        expect(await queue.beginRestore()).toBe('yours');
+        expect(await queue.beginRestore(1)).toBe('yours');
         expect(await queue.take(anyWork)).toEqual({ kind: 'rebuild' });
         await bench.restore();
         expect(await queue.take(anyWork)).toEqual({ kind: 'wait', waitMs: null });

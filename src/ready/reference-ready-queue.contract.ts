@@ -168,7 +168,9 @@ export class ReferenceReadyQueue implements ReadyQueue {
 
   async finish(finished: readonly Finished[]): Promise<void> {
     const ended = this.#tasks.filter(
-      ({ taskId, state }) => state !== 'waiting' && finished.some((one) => one.taskId === taskId),
+      ({ taskId, state, grant }) =>
+        state !== 'waiting' &&
+        finished.some((one) => one.taskId === taskId && (one.grant ?? grant) === grant),
     );
     this.#release(ended, () => {
       for (const { queue, reserved, usage } of finished) {
@@ -189,8 +191,9 @@ export class ReferenceReadyQueue implements ReadyQueue {
     this.#wakeFor(stuck.map(([name]) => name));
   }
 
-  async configure(change: Configuration): Promise<void> {
+  async configure(change: Configuration): Promise<true> {
     this.#wakeFor(this.#configureAll(change));
+    return true;
   }
 
   async room(windows: readonly Window[]): Promise<readonly number[]> {
@@ -250,6 +253,10 @@ export class ReferenceReadyQueue implements ReadyQueue {
   onWake(listener: (wake: Wake) => number): () => void {
     this.#listener = listener;
     return () => undefined;
+  }
+
+  wakeOthers(): void {
+    // There are no others.
   }
 
   trouble(): null {

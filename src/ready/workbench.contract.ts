@@ -79,9 +79,10 @@ export async function restore(
   state: Partial<ReadyState> = {},
 ): Promise<void> {
   const { queue } = subject;
+  const full = { ...blank, ...state };
   await subject.lose?.();
-  expect(await queue.beginRestore()).toBe('yours');
-  expect(await queue.restore({ ...blank, ...state })).toBe(true);
+  expect(await queue.beginRestore(full.generation)).toBe('yours');
+  expect(await queue.restore(full)).toBe(true);
 }
 
 /** A ready queue that was just restored, and short words for what tests do with it. */
@@ -183,11 +184,11 @@ export class Workbench {
     };
   }
 
-  configure(change: SettingsSketch, name = 'q'): Promise<void> {
+  configure(change: SettingsSketch, name = 'q'): Promise<boolean> {
     return this.queue.configure({ limits: [], queues: [this.settings(change, name)] });
   }
 
-  share(name: string, limit: RateLimit): Promise<void> {
+  share(name: string, limit: RateLimit): Promise<boolean> {
     this.#versions += 1;
     return this.queue.configure({
       limits: [{ name, version: this.#versions, limit }],

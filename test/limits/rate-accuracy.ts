@@ -78,7 +78,7 @@ class Simulation {
   /** As the engine does: the last checkpoint, less what could have been granted since. */
   async restore(): Promise<void> {
     const [first] = this.#run.queues;
-    if (first === undefined || (await first.beginRestore()) !== 'yours') return;
+    if (first === undefined || (await first.beginRestore(this.#generation)) !== 'yours') return;
     this.#generation += 1;
     const limits = [this.#limit];
     const settings = { ...defaultQueueSettings, limits };

@@ -7,6 +7,7 @@ import {
   type RunningRedis,
 } from '../../../test/support/services/redis-server.js';
 import { until } from '../../../test/support/until.js';
+import { defaultQueueSettings } from '../../domain/queue-settings.js';
 import { LocalBus } from '../../runtime/bus.js';
 import type { Clock } from '../../runtime/clock.js';
 import { silentLog, type Logger } from '../../runtime/log.js';
@@ -46,8 +47,9 @@ async function open(url: string, log: Logger = silentLog, clock?: Clock): Promis
 }
 
 async function restore(queue: RedisReadyQueue, state: Partial<ReadyState> = {}): Promise<void> {
-  expect(await queue.beginRestore()).toBe('yours');
-  expect(await queue.restore({ ...blank, ...state })).toBe(true);
+  const full = { ...blank, ...state };
+  expect(await queue.beginRestore(full.generation)).toBe('yours');
+  expect(await queue.restore(full)).toBe(true);
 }
 
 async function untilGone({ connection }: Opened): Promise<void> {
@@ -133,6 +135,7 @@ describe('Redis that is away', () => {
     const opened = await open(server.url, log);
     const { queue } = opened;
     const { taskId, lane } = offerMaker()();
+    const settled = { name: 'q', version: 1, settings: defaultQueueSettings, pausedForMs: null };
     await restore(queue);
     await server.kill('SIGKILL');
     await untilGone(opened);
@@ -144,12 +147,12 @@ describe('Redis that is away', () => {
       await queue.confirm([{ taskId, grant: '1.1' }]);
       await queue.refund([{ taskId, grant: '1.1' }]);
       await queue.remove([taskId]);
-      await queue.configure({ limits: [], queues: [] });
+      expect(await queue.configure({ limits: [], queues: [settled] })).toBe(false);
       expect(await queue.live('q')).toMatchObject({ running: 0, oldestAgeMs: null, buckets: [] });
       expect(await queue.position(taskId, 10)).toBeNull();
       expect(await queue.listOut(null, 10)).toEqual({ entries: [], next: null });
       expect(await queue.levels()).toEqual([]);
-      expect(await queue.beginRestore()).toBe('busy');
+      expect(await queue.beginRestore(1)).toBe('busy');
       expect(await queue.restore(blank)).toBe(false);
     }
     expect(queue.trouble()).toContain('Redis');

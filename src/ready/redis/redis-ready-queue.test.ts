@@ -119,7 +119,7 @@ describe('RedisReadyQueue', () => {
       prefix: newPrefix(),
       log: silentLog,
     });
-    await queue.beginRestore();
+    await queue.beginRestore(1);
     await queue.restore(blank);
     await queue.offer([offerMaker()({ ageMs: 1_000.4 })]);
     const { oldestAgeMs } = await queue.live('q');

@@ -78,8 +78,8 @@ export class RedisReadyQueue implements ReadyQueue {
     this.#stopListening = options.connection.onReturn(() => void this.#tellKept());
   }
 
-  async beginRestore(): Promise<'yours' | 'busy' | 'open'> {
-    return unlessAway('busy', () => this.#restoring.begin());
+  async beginRestore(generation: number): Promise<'yours' | 'busy' | 'open'> {
+    return unlessAway('busy', () => this.#restoring.begin(generation));
   }
 
   async restore(state: ReadyState): Promise<boolean> {
@@ -137,11 +137,14 @@ export class RedisReadyQueue implements ReadyQueue {
     });
   }
 
-  async configure(change: Configuration): Promise<void> {
-    await unlessAway(undefined, async () => {
+  async configure(change: Configuration): Promise<boolean> {
+    return unlessAway(false, async () => {
       for (const part of inParts(change)) {
-        this.#tellWakes(await this.#runner.run(configure, '', packConfiguration(part)));
+        const reply = await this.#runner.run(configure, '', packConfiguration(part));
+        if (reply === 'closed') return false;
+        this.#tellWakes(reply);
       }
+      return true;
     });
   }
 
@@ -196,6 +199,10 @@ export class RedisReadyQueue implements ReadyQueue {
 
   onWake(listener: (wake: Wake) => number): () => void {
     return this.#wakes.onWake(listener);
+  }
+
+  wakeOthers(wake: Wake): void {
+    this.#wakes.tellOthers(wake);
   }
 
   trouble(): string | null {
@@ -270,8 +277,9 @@ function offerArguments(offers: readonly Offer[]): (string | number)[] {
 
 function finishArguments(finished: readonly KeptFinish[]): (string | number)[] {
   const nowMs = performance.now();
-  return finished.flatMap(({ taskId, queue, reserved, usage, saidAtMs }) => [
+  return finished.flatMap(({ taskId, grant, queue, reserved, usage, saidAtMs }) => [
     taskId,
+    grant === undefined ? '' : `=${grant}`,
     queue,
     usage === null ? '' : JSON.stringify(reserved),
     usage === null ? '' : JSON.stringify(usage),

@@ -21,9 +21,9 @@ export class Restoring {
     this.#runner = runner;
   }
 
-  async begin(): Promise<'yours' | 'busy' | 'open'> {
+  async begin(generation: number): Promise<'yours' | 'busy' | 'open'> {
     const token = this.#token ?? randomUUID();
-    const answer = await this.#runner.run(begin, token);
+    const answer = await this.#runner.run(begin, token, generation);
     if (answer !== 'yours') return answer === 'open' ? 'open' : 'busy';
     this.#token = token;
     this.#keepPlace(token);

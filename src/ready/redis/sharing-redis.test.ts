@@ -35,8 +35,9 @@ describe('two servers', () => {
   afterEach(() => opened.close());
 
   async function restore(state: Partial<ReadyState> = {}): Promise<void> {
-    expect(await here.beginRestore()).toBe('yours');
-    expect(await here.restore({ ...blank, ...state })).toBe(true);
+    const full = { ...blank, ...state };
+    expect(await here.beginRestore(full.generation)).toBe('yours');
+    expect(await here.restore(full)).toBe(true);
   }
 
   async function take(queue: RedisReadyQueue, count: number): Promise<readonly Taken[]> {
@@ -45,20 +46,42 @@ describe('two servers', () => {
   }
 
   it('R-RE7: one of those who begin a restore at once gets it', async () => {
-    const answers = await Promise.all([here.beginRestore(), there.beginRestore()]);
+    const answers = await Promise.all([here.beginRestore(1), there.beginRestore(1)]);
     expect([...answers].sort()).toEqual(['busy', 'yours']);
     const [winner, loser] = answers[0] === 'yours' ? [here, there] : [there, here];
-    expect(await winner.beginRestore()).toBe('yours');
+    expect(await winner.beginRestore(1)).toBe('yours');
     expect(await loser.restore(blank)).toBe(false);
     expect(await winner.restore(blank)).toBe(true);
-    expect(await loser.beginRestore()).toBe('open');
+    expect(await loser.beginRestore(1)).toBe('open');
     expect(await winner.restore({ ...blank, generation: 2 })).toBe(false);
   });
 
+  it('R-RE7: contents of another generation than that of Postgres are restored anew', async () => {
+    await restore();
+    expect(await there.beginRestore(2)).toBe('yours');
+    expect(await here.take(anyWork)).toEqual({ kind: 'rebuild' });
+    expect(await here.configure({ limits: [], queues: [bench.settings({})] })).toBe(false);
+    expect(await there.restore({ ...blank, generation: 2 })).toBe(true);
+    expect(await here.configure({ limits: [], queues: [bench.settings({})] })).toBe(true);
+    expect(await here.beginRestore(2)).toBe('open');
+  });
+
+  it('R-CH12: others are woken for what nobody here waits for', async () => {
+    const { lane } = bench.task();
+    const woken: Wake[] = [];
+    here.onWake(() => expect.fail('it is for others'));
+    there.onWake((wake) => woken.push(wake));
+    await until('the bus to carry', () => {
+      here.wakeOthers({ lanes: [lane], count: 2 });
+      return woken.length > 0;
+    });
+    expect(woken[0]).toEqual({ lanes: [lane], count: 2 });
+  });
+
   it('R-RE7: who took too long finds another at it, and spoils nothing', async () => {
-    expect(await here.beginRestore()).toBe('yours');
+    expect(await here.beginRestore(1)).toBe('yours');
     await opened.flush();
-    expect(await there.beginRestore()).toBe('yours');
+    expect(await there.beginRestore(1)).toBe('yours');
     expect(await here.restore(blank)).toBe(false);
     expect(await there.restore({ ...blank, generation: 2 })).toBe(true);
     expect(await here.take(anyWork)).toEqual({ kind: 'wait', waitMs: null });

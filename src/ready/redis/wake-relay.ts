@@ -26,13 +26,16 @@ export class WakeRelay {
 
   tell(wake: Wake): void {
     const rest = wake.count - this.#tellHere(wake);
-    if (rest <= 0) return;
+    if (rest > 0) this.tellOthers({ ...wake, count: rest });
+  }
+
+  tellOthers(wake: Wake): void {
     const lanes = wake.lanes.map(({ queue, taskType, capabilities }) => ({
       queue,
       taskType,
       capabilities: [...capabilities],
     }));
-    this.#bus.publish({ kind: 'wake', lanes, count: rest });
+    this.#bus.publish({ kind: 'wake', lanes, count: wake.count });
   }
 
   close(): void {

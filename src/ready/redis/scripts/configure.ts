@@ -72,7 +72,7 @@ local change = cjson.decode(ARGV[3])
 if token ~= '' then
   if not isStillBuilding(token) then return 'lost' end
 elseif not isOpen then
-  return {}
+  return 'closed'
 end
 
 local function settingsOf(given)

@@ -84,7 +84,7 @@ return finishRelease()
 `;
 
 const finishBody = String.raw`
-local firstFinished, arguments = 2, 5
+local firstFinished, arguments = 2, 6
 
 if not isOpen then return 'closed' end
 
@@ -98,18 +98,20 @@ local function settleUsage(name, reserved, usage)
   end
 end
 
--- What was told late may be of a taking before this one. Nobody knows since when restored ones run.
-local function isOfThisTaking(out, agoMs)
+-- Without a grant: what was told late may be of a taking before this one. Nobody knows since when
+-- restored ones run.
+local function isOfThisTaking(out, grant, agoMs)
+  if grant ~= '' then return grant == '=' .. out.grant end
   return out.grant == '' or out.since <= now - agoMs
 end
 
 for index, record in ipairs(readRecords(argumentsFrom(firstFinished, arguments))) do
   local at = firstFinished + (index - 1) * arguments
-  local taskId, name, reserved, usage = ARGV[at], ARGV[at + 1], ARGV[at + 2], ARGV[at + 3]
-  local agoMs = tonumber(ARGV[at + 4])
+  local taskId, grant, name = ARGV[at], ARGV[at + 1], ARGV[at + 2]
+  local reserved, usage, agoMs = ARGV[at + 3], ARGV[at + 4], tonumber(ARGV[at + 5])
   local out = parseOut(record)
   if usage ~= '' then settleUsage(name, parseCost(reserved), parseCost(usage)) end
-  if out and not isGone[taskId] and isOfThisTaking(out, agoMs) then release(taskId, out) end
+  if out and not isGone[taskId] and isOfThisTaking(out, grant, agoMs) then release(taskId, out) end
 end
 return finishRelease()
 `;

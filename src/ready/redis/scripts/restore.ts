@@ -6,8 +6,10 @@ import { queues } from './queues.js';
 
 const beginBody = String.raw`
 local token = ARGV[2]
+local generation = ARGV[3]
 
-if isOfThisRun() then return 'open' end
+-- Contents of another generation are of no use: Postgres refuses every claim of them.
+if meta.generation == generation and isOfThisRun() then return 'open' end
 local holder = call('GET', buildingKey)
 if holder and holder ~= token then return 'busy' end
 call('SET', buildingKey, token, 'PX', ${buildingMs})
@@ -81,7 +83,7 @@ saveMeta()
 return 'open'
 `;
 
-/** Closes the queue for a restore, unless it is open or another process is at it. */
+/** Closes the queue for a restore, unless it has this generation or another process is at it. */
 export const begin = script('begin', base, beginBody);
 
 /** Keeps the place of the process that restores. */
