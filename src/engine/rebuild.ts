@@ -32,7 +32,8 @@ export async function rebuild(
   if (!isOurs) return 'closed';
   await queues.tellAll();
   const offered = await offerQueued(context);
-  log.info({ generation, running: running.length, offered }, 'filled the ready queue anew');
+  const filled = { generation, running: running.length, offered };
+  log[running.length + offered > 0 ? 'info' : 'debug'](filled, 'filled the ready queue anew');
   return 'anew';
 }
 
