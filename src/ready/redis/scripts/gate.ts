@@ -49,7 +49,7 @@ local function setShort(queue, taskId)
   if queue.short == taskId then return end
   queue.short = taskId
   queue.isChanged = true
-  openParkedLanes(queue)
+  reopenParked(queue)
 end
 
 -- When its queue's own conditions let an entry go.
@@ -66,6 +66,7 @@ end
 -- entry. If it waits for another, it is to be looked at again when that one goes.
 local function noteIfShort(entry)
   local obstacleAt = obstacleGoesAt(entry)
+  entry.lane.lookAgainAt = nil
   if obstacleAt > now then
     entry.lane.lookAgainAt = obstacleAt
   elseif tokensAt(entry, false) > now then

@@ -14,8 +14,6 @@ export const sources = String.raw`
 local sourcesKey = prefix .. 'sources'
 local maxSources = 10000
 local levelSpan = 2 ^ 50
--- Sources that a lane entered, left or changed its place in.
-local moved = {}
 -- Sources that a lane is about to enter.
 local isFilling = {}
 
@@ -93,11 +91,6 @@ local function scoreOf(level, turn)
   return level * levelSpan + turn
 end
 
-local function noteMove(lane, isParked)
-  lane.isParked, lane.isMisplaced, lane.hasMoved = isParked, false, true
-  moved[lane.source] = true
-end
-
 -- To be called when a lane's heads have changed, or when it may have opened.
 local function openLane(lane)
   local head = headOf(lane)
@@ -110,19 +103,19 @@ local function openLane(lane)
     leaveSource(lane)
     call('SREM', prefix .. 'lanes:' .. lane.queue.name, lane.key)
   end
-  noteMove(lane, false)
 end
 
 local function parkLane(lane, untilMs)
   local queue = lane.queue
-  if lane.isMisplaced or lane.lookAgainAt then setAlarm(lane, levelOf(headOf(lane))) end
+  if lane.hasNewHead or lane.isReopened or lane.lookAgainAt then
+    setAlarm(lane, levelOf(headOf(lane)))
+  end
   call('ZREM', prefix .. 'index:' .. lane.source, lane.key)
   call('ZADD', prefix .. 'parked:' .. lane.source, untilMs < huge and untilMs or '+inf', lane.key)
   if call('SADD', prefix .. 'parked-of:' .. queue.name, lane.key) == 1 then
     queue.parked = queue.parked + 1
     queue.isChanged = true
   end
-  noteMove(lane, true)
 end
 
 local function openParkedLanes(queue)

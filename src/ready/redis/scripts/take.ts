@@ -4,7 +4,9 @@ import { base } from './base.js';
 import { buckets } from './buckets.js';
 import { entries } from './entries.js';
 import { gate } from './gate.js';
+import { heap } from './heap.js';
 import { sources } from './sources.js';
+import { walk } from './walk.js';
 import { windows } from './windows.js';
 import { queues } from './queues.js';
 
@@ -18,114 +20,6 @@ local firstKey = firstName + tonumber(ARGV[5])
 if not isOfThisRun() then return { 'rebuild' } end
 if version ~= meta.sources then
   return { 'stale', meta.sources, call('SMEMBERS', sourcesKey) }
-end
-`;
-
-/**
- * What the request may be given from: sources, each with the lane whose turn it is. A request that
- * names queues looks at their lanes one by one, as if each were a source.
- */
-const candidates = String.raw`
-local sources = {}
--- By class: the entry that waits for the tokens its queue shares. Nothing behind it is granted.
-local blocked = {}
-local timed = { 'parked:', 'alarms:' }
-
--- Levels and openings that changed by time alone. So many at once: a script must be short, and the
--- rest has its turn with the next take.
-local function catchUp(source)
-  for _, kind in ipairs(timed) do
-    local due = call('ZRANGEBYSCORE', prefix .. kind .. source, '-inf', now, 'LIMIT', 0, 1000)
-    for _, key in ipairs(due) do openLane(loadLane(key)) end
-  end
-end
-
-local function addSources()
-  for index = firstKey, #ARGV do
-    local key = ARGV[index]
-    catchUp(key)
-    moved[key] = true
-    sources[#sources + 1] = { key = key, class = string.match(key, '^[^\n]*') }
-  end
-end
-
-local function addNamedLanes()
-  local isWanted = {}
-  for index = firstKey, #ARGV do isWanted[ARGV[index]] = true end
-  for index = firstName, firstKey - 1 do
-    for _, key in ipairs(call('SMEMBERS', prefix .. 'lanes:' .. ARGV[index])) do
-      local lane = loadLane(key)
-      if isWanted[lane.group] then
-        lane.hasMoved = true
-        sources[#sources + 1] = { class = lane.queue.settings.class, named = lane }
-      end
-    end
-  end
-end
-
-local function scoreNow(lane)
-  local head = headOf(lane)
-  return head and scoreOf(levelOf(head), lane.queue.turn)
-end
-
-local function lookAtNamed(source)
-  local lane = source.named
-  lane.hasMoved = false
-  source.score = not lane.isParked and scoreNow(lane)
-  source.lane = source.score and lane
-  source.trueAtTurn = lane.queue.turn
-end
-
--- Finds the lane whose turn it is, and how far its turn may go back before it is another's.
-local function lookAtIndex(source)
-  if source.lane and source.lane.isMisplaced then openLane(source.lane) end
-  moved[source.key] = nil
-  local top = call('ZRANGE', prefix .. 'index:' .. source.key, 0, 1, 'WITHSCORES')
-  source.lane = top[1] and loadLane(top[1])
-  source.score = tonumber(top[2])
-  source.secondScore = tonumber(top[4] or huge)
-  source.trueAtTurn = nil
-end
-
-local function look(source)
-  if source.named then
-    if source.named.hasMoved then lookAtNamed(source) end
-  elseif moved[source.key] then
-    lookAtIndex(source)
-  end
-end
-
--- Equal scores are of one queue: no two queues have the same turn.
-local function comesBefore(a, b)
-  if a.score ~= b.score then return a.score < b.score end
-  return isOlder(headOf(a.lane), headOf(b.lane))
-end
-
-local function bestSource()
-  local best
-  for _, source in ipairs(sources) do
-    look(source)
-    if source.lane and not blocked[source.class] and (not best or comesBefore(source, best)) then
-      best = source
-    end
-  end
-  return best
-end
-
--- After the lane's head or its queue's turn has changed. The index is written when it must be.
-local function placeAnew(source)
-  local lane = source.lane
-  if source.named then
-    lane.isMisplaced, lane.hasMoved = true, true
-    return
-  end
-  local score = scoreNow(lane)
-  if score and score <= source.secondScore then
-    source.score, source.trueAtTurn = score, lane.queue.turn
-    lane.isMisplaced = true
-  else
-    openLane(lane)
-  end
 end
 `;
 
@@ -158,6 +52,7 @@ local function grantEntry(entry)
   queue.slots = queue.slots + 1
   if queue.hasLimits then spendTokens(entry) end
   takeFromWindow(entry)
+  entry.lane.hasNewHead = true
   if queue.short == taskId then setShort(queue, '') end
   local at = 2 * grantedCount
   records[at + 1], records[at + 2] = taskId, recordOf(entry)
@@ -176,7 +71,6 @@ local function saveGrants()
         call('ZREMRANGEBYRANK', window.key, 0, window.taken - 1)
       end
     end
-    if lane.isMisplaced then openLane(lane) end
   end
   callWithAll('HSET', entriesKey, records)
   callWithAll('ZADD', outKey, order)
@@ -186,10 +80,7 @@ end
 const waiting = String.raw`
 -- When the first parked lane opens. Stored times can be too early: tokens went elsewhere since.
 local function firstOpening(source)
-  if source.named then
-    return source.named.isParked and opensAt(headOf(source.named)) or huge
-  end
-  local key = prefix .. 'parked:' .. source.key
+  local key = prefix .. 'parked:' .. source
   while true do
     local top = call('ZRANGE', key, 0, 0, 'WITHSCORES')
     local parkedUntil = tonumber(top[2] or huge)
@@ -204,7 +95,10 @@ end
 local function waitMs()
   local first = huge
   for _, entry in pairs(blocked) do first = math.min(first, tokensAt(entry, true)) end
-  for _, source in ipairs(sources) do first = math.min(first, firstOpening(source)) end
+  for source in pairs(isAskedSource) do first = math.min(first, firstOpening(source)) end
+  for _, lane in pairs(lanes) do
+    if lane.isNamed and lane.parkedUntil then first = math.min(first, opensAt(headOf(lane))) end
+  end
   return first < huge and math.max(0, first - now) or ''
 end
 `;
@@ -214,31 +108,27 @@ const body = String.raw`
 -- could be: answers with the lane of that one, or nil when all that is left has to wait.
 local function grantUntilNext()
   while true do
-    local source = bestSource()
-    if not source then return nil end
-    local lane = source.lane
-    if source.trueAtTurn ~= lane.queue.turn and source.score ~= scoreNow(lane) then
-      placeAnew(source)
+    local lane = nextInWalk()
+    if not lane then return nil end
+    local class, entry = lane.queue.settings.class, headOf(lane)
+    local opens = examine(entry)
+    if opens > now then
+      parkInWalk(lane, opens)
+    elseif class ~= '' and tokensAt(entry, true) > now then
+      blocked[class] = entry
+    elseif grantedCount == count then
+      return lane
     else
-      local entry = headOf(lane)
-      local opens = examine(entry)
-      if opens > now then
-        parkLane(lane, opens)
-      elseif source.class ~= '' and tokensAt(entry, true) > now then
-        blocked[source.class] = entry
-      elseif grantedCount == count then
-        return lane
-      else
-        grantEntry(entry)
-        placeAnew(source)
-      end
+      grantEntry(entry)
+      enterWalk(lane)
     end
   end
 end
 
 wanted = count + 1
-if isByName then addNamedLanes() else addSources() end
+if isByName then walkOverNamed() else walkOverSources() end
 local nextLane = grantUntilNext()
+saveWalk()
 local wait = nextLane and 0 or waitMs()
 saveGrants()
 saveBuckets()
@@ -254,6 +144,6 @@ return { 'taken', meta.generation, grant, nextLane and nextLane.key or '', wait,
  */
 export const take = script(
   'take',
-  ...[base, queues, ageing, windows, sources, entries, buckets, gate],
-  ...[request, candidates, granting, waiting, body],
+  ...[base, queues, ageing, windows, sources, entries, buckets, heap],
+  ...[request, walk, gate, granting, waiting, body],
 );

@@ -1,0 +1,177 @@
+/**
+ * The walk of a take over the lanes that the worker can do, best first. It goes by nodes:
+ *
+ * - A source stands for its lanes that were not looked at yet. Its score is that of the first of them
+ *   in the index, which can be too small, never too large.
+ * - A group has lanes of one queue and level that were looked at, oldest head first. One turn is all
+ *   of theirs: when their queue is served, the group goes back as a whole.
+ *
+ * Where lanes stand is written once, at the end.
+ */
+export const walk = String.raw`
+local nodes = {}
+-- By class: the entry that waits for the tokens its queue shares. Nothing behind it is granted.
+local blocked = {}
+local isAskedSource = {}
+local timed = { 'parked:', 'alarms:' }
+local maxDue = 100
+local firstBatch = 3
+
+local function standsBefore(a, b)
+  return a.score < b.score
+end
+
+local function isOlderLane(a, b)
+  return isOlder(headOf(a), headOf(b))
+end
+
+-- Half a step behind a source of the same score: that may hold an older lane of the same queue.
+local function scoreOfGroup(group)
+  return scoreOf(group.level, group.queue.turn) + 0.5
+end
+
+local function groupOf(queue, level)
+  if not queue.groups then queue.groups = {} end
+  local group = queue.groups[level]
+  if not group then
+    group = { queue = queue, level = level, class = queue.settings.class, lanes = {} }
+    queue.groups[level] = group
+  end
+  return group
+end
+
+-- To be called when a lane is found, or has another head.
+local function enterWalk(lane)
+  local head = headOf(lane)
+  lane.isInWalk = head ~= nil
+  if not head then
+    lane.hasNewHead = true
+    return
+  end
+  local group = groupOf(lane.queue, levelOf(head))
+  push(group.lanes, lane, isOlderLane)
+  if #group.lanes == 1 then
+    group.score = scoreOfGroup(group)
+    push(nodes, group, standsBefore)
+  end
+end
+
+local function readAhead(source)
+  local from = source.read
+  local to = from + source.batch - 1
+  source.found = call('ZRANGE', prefix .. 'index:' .. source.key, from, to, 'WITHSCORES')
+  source.at = 1
+  source.read = from + #source.found / 2
+  source.batch = source.batch * 4
+end
+
+-- To its next lane that was not looked at; without one its score is nil.
+local function advance(source)
+  source.at = source.at + 2
+  if not source.found[source.at] then readAhead(source) end
+  source.score = tonumber(source.found[source.at + 1])
+end
+
+local function lookAtFirstOf(source)
+  local lane = loadLane(source.found[source.at])
+  lane.storedScore = source.score
+  advance(source)
+  if source.score then siftFirst(nodes, standsBefore) else popFirst(nodes, standsBefore) end
+  if not lane.isInWalk then enterWalk(lane) end
+end
+
+-- The lane whose turn it is. It has left its group: it is to be parked, or to enter the walk anew.
+local function nextInWalk()
+  while nodes[1] do
+    local node = nodes[1]
+    if blocked[node.class] then
+      popFirst(nodes, standsBefore)
+    elseif node.key then
+      lookAtFirstOf(node)
+    elseif node.score ~= scoreOfGroup(node) then
+      node.score = scoreOfGroup(node)
+      siftFirst(nodes, standsBefore)
+    else
+      local lane = popFirst(node.lanes, isOlderLane)
+      if #node.lanes == 0 then popFirst(nodes, standsBefore) end
+      return lane
+    end
+  end
+end
+
+local function parkInWalk(lane, untilMs)
+  local queue = lane.queue
+  lane.isInWalk, lane.parkedUntil = false, untilMs
+  if not queue.parkedInWalk then queue.parkedInWalk = {} end
+  append(queue.parkedInWalk, lane)
+end
+
+local function reopen(lane)
+  lane.parkedUntil, lane.isReopened = nil, true
+  local isAsked = lane.isNamed or isAskedSource[lane.source]
+  if isAsked and not lane.isInWalk then enterWalk(lane) end
+end
+
+-- Those parked by this take, and those parked before it.
+local function reopenParked(queue)
+  local parked = queue.parkedInWalk or {}
+  queue.parkedInWalk = nil
+  for _, lane in ipairs(parked) do reopen(lane) end
+  if queue.parked == 0 or queue.hasReopened then return end
+  queue.hasReopened = true
+  for _, key in ipairs(call('SMEMBERS', prefix .. 'parked-of:' .. queue.name)) do
+    reopen(loadLane(key))
+  end
+end
+
+-- Levels and openings that changed by time alone. So many at once: a script must be short, and the
+-- rest has its turn with the next take.
+local function catchUp(source)
+  for _, kind in ipairs(timed) do
+    local due = call('ZRANGEBYSCORE', prefix .. kind .. source, '-inf', now, 'LIMIT', 0, maxDue)
+    for _, key in ipairs(due) do openLane(loadLane(key)) end
+  end
+end
+
+local function walkOverSources()
+  for index = firstKey, #ARGV do
+    local key = ARGV[index]
+    catchUp(key)
+    isAskedSource[key] = true
+    local class = string.match(key, '^[^\n]*')
+    local source = { key = key, class = class, read = 0, batch = firstBatch, found = {}, at = -1 }
+    advance(source)
+    if source.score then push(nodes, source, standsBefore) end
+  end
+end
+
+-- A request that names queues looks at all their lanes, parked or not.
+local function walkOverNamed()
+  local isWanted = {}
+  for index = firstKey, #ARGV do isWanted[ARGV[index]] = true end
+  for index = firstName, firstKey - 1 do
+    for _, key in ipairs(call('SMEMBERS', prefix .. 'lanes:' .. ARGV[index])) do
+      local lane = loadLane(key)
+      if isWanted[lane.group] then
+        lane.isNamed = true
+        enterWalk(lane)
+      end
+    end
+  end
+end
+
+local function saveWalk()
+  for _, lane in pairs(lanes) do
+    if lane.parkedUntil then
+      parkLane(lane, lane.parkedUntil)
+    elseif lane.hasNewHead or lane.isReopened then
+      openLane(lane)
+    elseif lane.storedScore then
+      local score = scoreOf(levelOf(headOf(lane)), lane.queue.turn)
+      if score ~= lane.storedScore then
+        call('ZADD', prefix .. 'index:' .. lane.source, score, lane.key)
+      end
+    end
+  end
+end
+`;
