@@ -110,8 +110,9 @@ local function parkLane(lane, untilMs)
   if lane.hasNewHead or lane.isReopened or lane.lookAgainAt then
     setAlarm(lane, levelOf(headOf(lane)))
   end
-  call('ZREM', prefix .. 'index:' .. lane.source, lane.key)
   call('ZADD', prefix .. 'parked:' .. lane.source, untilMs < huge and untilMs or '+inf', lane.key)
+  if lane.wasParked then return end
+  call('ZREM', prefix .. 'index:' .. lane.source, lane.key)
   if call('SADD', prefix .. 'parked-of:' .. queue.name, lane.key) == 1 then
     queue.parked = queue.parked + 1
     queue.isChanged = true

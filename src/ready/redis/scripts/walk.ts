@@ -13,7 +13,6 @@ local nodes = {}
 -- By class: the entry that waits for the tokens its queue shares. Nothing behind it is granted.
 local blocked = {}
 local isAskedSource = {}
-local timed = { 'parked:', 'alarms:' }
 local maxDue = 100
 local firstBatch = 3
 
@@ -62,13 +61,14 @@ local function readAhead(source)
   source.found = call('ZRANGE', prefix .. 'index:' .. source.key, from, to, 'WITHSCORES')
   source.at = 1
   source.read = from + #source.found / 2
+  source.isAllRead = source.read <= to
   source.batch = source.batch * 4
 end
 
 -- To its next lane that was not looked at; without one its score is nil.
 local function advance(source)
   source.at = source.at + 2
-  if not source.found[source.at] then readAhead(source) end
+  if not source.found[source.at] and not source.isAllRead then readAhead(source) end
   source.score = tonumber(source.found[source.at + 1])
 end
 
@@ -77,7 +77,7 @@ local function lookAtFirstOf(source)
   lane.storedScore = source.score
   advance(source)
   if source.score then siftFirst(nodes, standsBefore) else popFirst(nodes, standsBefore) end
-  if not lane.isInWalk then enterWalk(lane) end
+  if not lane.isInWalk and not lane.parkedUntil then enterWalk(lane) end
 end
 
 -- The lane whose turn it is. It has left its group: it is to be parked, or to enter the walk anew.
@@ -120,24 +120,32 @@ local function reopenParked(queue)
   if queue.parked == 0 or queue.hasReopened then return end
   queue.hasReopened = true
   for _, key in ipairs(call('SMEMBERS', prefix .. 'parked-of:' .. queue.name)) do
-    reopen(loadLane(key))
+    local lane = loadLane(key)
+    lane.wasParked = true
+    reopen(lane)
   end
 end
 
 -- Levels and openings that changed by time alone. So many at once: a script must be short, and the
 -- rest has its turn with the next take.
+local function dueIn(key)
+  return call('ZRANGEBYSCORE', key, '-inf', now, 'LIMIT', 0, maxDue)
+end
+
 local function catchUp(source)
-  for _, kind in ipairs(timed) do
-    local due = call('ZRANGEBYSCORE', prefix .. kind .. source, '-inf', now, 'LIMIT', 0, maxDue)
-    for _, key in ipairs(due) do openLane(loadLane(key)) end
+  for _, key in ipairs(dueIn(prefix .. 'parked:' .. source)) do
+    local lane = loadLane(key)
+    lane.wasParked = true
+    reopen(lane)
   end
+  for _, key in ipairs(dueIn(prefix .. 'alarms:' .. source)) do reopen(loadLane(key)) end
 end
 
 local function walkOverSources()
   for index = firstKey, #ARGV do
     local key = ARGV[index]
-    catchUp(key)
     isAskedSource[key] = true
+    catchUp(key)
     local class = string.match(key, '^[^\n]*')
     local source = { key = key, class = class, read = 0, batch = firstBatch, found = {}, at = -1 }
     advance(source)
