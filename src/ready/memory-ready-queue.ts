@@ -142,7 +142,7 @@ export class MemoryReadyQueue implements ReadyQueue {
       const queue = this.#directory.findQueue(one.queue);
       const entry = this.#entries.get(one.taskId);
       const isOut = entry?.waitsIn === null && (one.grant ?? entry.grant) === entry.grant;
-      if (queue !== null) openings.settle(queue, one);
+      if (queue !== null) openings.settle(queue, one, isOut);
       if (isOut) this.#release(entry, openings);
     }
     this.#open(openings);

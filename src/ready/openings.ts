@@ -1,3 +1,4 @@
+import type { Cost } from '../domain/queue-settings.js';
 import type { Queue, ReadyEntry } from './ready-lane.js';
 import type { Finished } from './ready-queue.js';
 
@@ -41,13 +42,15 @@ export class Openings {
     }
   }
 
-  settle(queue: Queue, { reserved, usage }: Finished): void {
+  /** Tokens come back together with the slot: of what holds none any more only the debt is booked. */
+  settle(queue: Queue, { reserved, usage }: Finished, holdsSlot: boolean): void {
     if (usage === null) return;
+    const settled = holdsSlot ? usage : usedBesides(reserved, usage);
     for (const bucket of queue.own) {
-      this.#note(queue, bucket.settle(reserved, usage, this.nowMs));
+      this.#note(queue, bucket.settle(reserved, settled, this.nowMs));
     }
     for (const { name, bucket } of queue.shared) {
-      if ((bucket?.settle(reserved, usage, this.nowMs) ?? 0) > 0) this.raisedShared.add(name);
+      if ((bucket?.settle(reserved, settled, this.nowMs) ?? 0) > 0) this.raisedShared.add(name);
     }
   }
 
@@ -55,4 +58,11 @@ export class Openings {
     if (change !== 0) this.changed.add(queue);
     if (change > 0) this.#raised.add(queue);
   }
+}
+
+/** The units of which more was used than reserved. */
+function usedBesides(reserved: Cost, usage: Cost): Cost {
+  return Object.fromEntries(
+    Object.entries(usage).filter(([unit, used]) => used > (reserved[unit] ?? 0)),
+  );
 }

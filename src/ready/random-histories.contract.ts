@@ -144,7 +144,11 @@ async function performPlain(
         })),
       );
     case 'finish':
-      return queue.finish(step.finished);
+      return queue.finish(
+        step.finished.map(({ isByGrant, ...one }) =>
+          isByGrant ? { ...one, ...lastGrant(queue, one.taskId) } : one,
+        ),
+      );
     case 'confirm':
     case 'refund':
       return queue[step.kind](step.taskIds.map((taskId) => lastGrant(queue, taskId)));

@@ -153,7 +153,10 @@ function operationIn(world: World) {
   const offers = fc.array(fc.record({ taskId, lane, priority, ageMs: fc.nat(80), cost }), {
     maxLength: 8,
   });
-  const finished = fc.array(fc.record({ taskId, queue, reserved: cost, usage }), { maxLength: 16 });
+  const isByGrant = fc.boolean();
+  const finished = fc.array(fc.record({ taskId, isByGrant, queue, reserved: cost, usage }), {
+    maxLength: 16,
+  });
   const request = takeRequest(world);
   return fc.oneof(
     { weight: 40, arbitrary: fc.record({ kind: fc.constant('offer' as const), offers }) },

@@ -46,10 +46,11 @@ export class ReferenceBucket {
     if (this.#lastGrant === grant) this.#settle(costIn(this.limit.unit, cost), 0);
   }
 
-  settle(reserved: Cost, usage: Cost): void {
+  settle(reserved: Cost, usage: Cost, mayRise: boolean): void {
     const { unit } = this.limit;
     const used = usage[unit];
-    if (unit !== requestUnit && used !== undefined) this.#settle(costIn(unit, reserved), used);
+    if (unit === requestUnit || used === undefined) return;
+    if (mayRise || used > costIn(unit, reserved)) this.#settle(costIn(unit, reserved), used);
   }
 
   change(limit: RateLimit): void {

@@ -167,15 +167,18 @@ export class ReferenceReadyQueue implements ReadyQueue {
   }
 
   async finish(finished: readonly Finished[]): Promise<void> {
-    const ended = this.#tasks.filter(
-      ({ taskId, state, grant }) =>
-        state !== 'waiting' &&
-        finished.some((one) => one.taskId === taskId && (one.grant ?? grant) === grant),
-    );
+    const ended: Task[] = [];
+    const settlements = finished.map(({ taskId, grant, ...settlement }) => {
+      const task = this.#find(taskId);
+      const isOut = task !== undefined && task.state !== 'waiting' && !ended.includes(task);
+      const isEnded = isOut && (grant ?? task.grant) === task.grant;
+      if (isEnded) ended.push(task);
+      return { ...settlement, isEnded };
+    });
     this.#release(ended, () => {
-      for (const { queue, reserved, usage } of finished) {
+      for (const { queue, reserved, usage, isEnded } of settlements) {
         if (usage === null) continue;
-        for (const bucket of this.#bucketsOf(queue)) bucket.settle(reserved, usage);
+        for (const bucket of this.#bucketsOf(queue)) bucket.settle(reserved, usage, isEnded);
       }
     });
   }

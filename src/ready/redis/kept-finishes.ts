@@ -5,6 +5,8 @@ const maxKept = 10_000;
 
 export interface KeptFinish extends Finished {
   readonly saidAtMs: number;
+  /** It was sent before, and the answer did not come: it may count already. */
+  readonly isResent: boolean;
 }
 
 /** What ended while Redis was away: told when it is back, and until then kept here. */

@@ -126,7 +126,7 @@ export class RedisReadyQueue implements ReadyQueue {
 
   async finish(finished: readonly Finished[]): Promise<void> {
     const saidAtMs = performance.now();
-    await this.#tellFinished(finished.map((one) => ({ ...one, saidAtMs })));
+    await this.#tellFinished(finished.map((one) => ({ ...one, saidAtMs, isResent: false })));
   }
 
   async remove(taskIds: readonly TaskId[]): Promise<void> {
@@ -228,10 +228,11 @@ export class RedisReadyQueue implements ReadyQueue {
   /** What can't be told now is kept: each holds a slot of its queue until it is. */
   async #tellFinished(finished: readonly KeptFinish[]): Promise<void> {
     for (const part of inChunks(finished, atOnce)) {
-      const reply = await unlessAway('closed', () =>
+      const reply = await unlessAway('away', () =>
         this.#runner.run(finish, ...finishArguments(part)),
       );
-      if (reply === 'closed') this.#kept.keep(part);
+      if (reply === 'away') this.#kept.keep(part.map((one) => ({ ...one, isResent: true })));
+      else if (reply === 'closed') this.#kept.keep(part);
       else this.#tellWakes(reply);
     }
   }
@@ -277,13 +278,14 @@ function offerArguments(offers: readonly Offer[]): (string | number)[] {
 
 function finishArguments(finished: readonly KeptFinish[]): (string | number)[] {
   const nowMs = performance.now();
-  return finished.flatMap(({ taskId, grant, queue, reserved, usage, saidAtMs }) => [
+  return finished.flatMap(({ taskId, grant, queue, reserved, usage, saidAtMs, isResent }) => [
     taskId,
     grant === undefined ? '' : `=${grant}`,
     queue,
     usage === null ? '' : JSON.stringify(reserved),
     usage === null ? '' : JSON.stringify(usage),
     Math.floor(nowMs - saidAtMs),
+    isResent ? 1 : 0,
   ]);
 }
 

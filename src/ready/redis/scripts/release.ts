@@ -84,34 +84,41 @@ return finishRelease()
 `;
 
 const finishBody = String.raw`
-local firstFinished, arguments = 2, 6
+local firstFinished, arguments = 2, 7
 
 if not isOpen then return 'closed' end
 
-local function settleUsage(name, reserved, usage)
+-- Tokens come back together with the slot: of what holds none any more only the debt is booked.
+local function settleUsage(name, reserved, usage, holdsSlot)
   local queue = loadQueue(name)
   for _, limit in ipairs(queue.settings.limits) do
     local bucket = loadBucket(limit.bucket)
-    if bucket and bucket.unit ~= '${requestUnit}' and usage[bucket.unit] then
-      settleLimit(queue, limit, bucket, reserved[bucket.unit] or 0, usage[bucket.unit])
+    local used = bucket and bucket.unit ~= '${requestUnit}' and usage[bucket.unit]
+    local expected = bucket and reserved[bucket.unit] or 0
+    if used and (holdsSlot or used > expected) then
+      settleLimit(queue, limit, bucket, expected, used)
     end
   end
 end
 
--- Without a grant: what was told late may be of a taking before this one. Nobody knows since when
--- restored ones run.
+-- Without a grant: what was told late may be of a taking before this one.
 local function isOfThisTaking(out, grant, agoMs)
   if grant ~= '' then return grant == '=' .. out.grant end
-  return out.grant == '' or out.since <= now - agoMs
+  return out.since <= now - agoMs
 end
 
 for index, record in ipairs(readRecords(argumentsFrom(firstFinished, arguments))) do
   local at = firstFinished + (index - 1) * arguments
   local taskId, grant, name = ARGV[at], ARGV[at + 1], ARGV[at + 2]
-  local reserved, usage, agoMs = ARGV[at + 3], ARGV[at + 4], tonumber(ARGV[at + 5])
+  local reserved, usage = ARGV[at + 3], ARGV[at + 4]
+  local agoMs, isResent = tonumber(ARGV[at + 5]), ARGV[at + 6] == '1'
   local out = parseOut(record)
-  if usage ~= '' then settleUsage(name, parseCost(reserved), parseCost(usage)) end
-  if out and not isGone[taskId] and isOfThisTaking(out, grant, agoMs) then release(taskId, out) end
+  local holdsSlot = out and not isGone[taskId] and isOfThisTaking(out, grant, agoMs)
+  -- What was sent before and holds no slot was settled when it gave the slot back.
+  if usage ~= '' and (holdsSlot or not isResent) then
+    settleUsage(name, parseCost(reserved), parseCost(usage), holdsSlot)
+  end
+  if holdsSlot then release(taskId, out) end
 end
 return finishRelease()
 `;

@@ -14,6 +14,8 @@ local holder = call('GET', buildingKey)
 if holder and holder ~= token then return 'busy' end
 call('SET', buildingKey, token, 'PX', ${buildingMs})
 call('HDEL', metaKey, 'generation', 'run')
+call('HSET', metaKey, 'begun', now)
+saveMeta()
 return 'yours'
 `;
 
@@ -58,9 +60,11 @@ const resumeBody = String.raw`
 local token = ARGV[2]
 
 if not isStillBuilding(token) then return 'lost' end
+-- What runs was read after this: an end that was said before it is of an earlier attempt.
+local since = whole(call('HGET', metaKey, 'begun'))
 for at = 3, #ARGV, 2 do
   local taskId, name = ARGV[at], ARGV[at + 1]
-  if call('HSETNX', entriesKey, taskId, outRecord('R', name, '', whole(now), '')) == 1 then
+  if call('HSETNX', entriesKey, taskId, outRecord('R', name, '', since, '')) == 1 then
     call('ZADD', outKey, nextNumber(), taskId)
     local queue = loadQueue(name)
     queue.slots, queue.running, queue.isChanged = queue.slots + 1, queue.running + 1, true
