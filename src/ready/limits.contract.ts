@@ -255,6 +255,16 @@ export function describeLimits(make: () => Promise<ReadyQueueUnderTest>): void {
         await bench.expectWait(1000);
       });
 
+      it('R-CH5: tokens come back once, together with the slot', async () => {
+        const first = costing(8);
+        await bench.offer(first, costing(9));
+        await bench.run();
+        await bench.settle(first, { tokens: 6 });
+        await bench.settle(first, { tokens: 2 });
+        await bench.settle(costing(8), { tokens: 0 });
+        await bench.expectWait(500);
+      });
+
       it('R-CH5: counts no requests, and no unit without a limit', async () => {
         const limits = [perSecond('requests', 1, 2)];
         await bench.configure({ limits });

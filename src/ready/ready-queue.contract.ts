@@ -3,7 +3,7 @@ import type { TaskId } from '../domain/ids.js';
 import { noAgeing } from '../domain/priority.js';
 import { defaultQueueSettings } from '../domain/queue-settings.js';
 import { describeLimits } from './limits.contract.js';
-import type { Offer, ReadyQueue, TakeRequest } from './ready-queue.js';
+import type { Grant, Offer, ReadyQueue, TakeRequest } from './ready-queue.js';
 import { describeSharedLimits } from './shared-limits.contract.js';
 import {
   anyWork,
@@ -746,6 +746,24 @@ export function describeReadyQueueContract(
         ]);
         await finish(first.taskId, second.taskId, third.taskId, restored.taskId);
         expect(await queue.listOut(null, 3)).toEqual({ entries: [], next: null });
+      });
+
+      it('R-CH6: an end that names its taking frees no slot of another one', async () => {
+        const one = task();
+        const endOf = (grants: readonly Grant[]) =>
+          grants.map((grant) => ({ ...grant, queue: 'q', reserved: {}, usage: null }));
+        await bench.configure({ maxConcurrency: 1 });
+        await offer(one);
+        await take();
+        const former = bench.granted([one.taskId]);
+        await bench.refund(one.taskId);
+        await offer(one);
+        await run();
+        await offer(task());
+        await queue.finish(endOf(former));
+        expect(await take()).toEqual([]);
+        await queue.finish(endOf(bench.granted([one.taskId])));
+        expect(await take()).toHaveLength(1);
       });
 
       it('R-RE7: is closed from the beginning of a restore to its end', async () => {
