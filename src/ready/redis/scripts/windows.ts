@@ -92,10 +92,19 @@ local function orderOf(entry)
   return at
 end
 
+local function seqOf(entry)
+  local seq = entry.seq
+  if not seq then
+    seq = tonumber(sub(entry.member, 1, 16))
+    entry.seq = seq
+  end
+  return seq
+end
+
 local function isOlder(a, b)
   local orderOfA, orderOfB = orderOf(a), orderOf(b)
   if orderOfA ~= orderOfB then return orderOfA < orderOfB end
-  return tonumber(sub(a.member, 1, 16)) < tonumber(sub(b.member, 1, 16))
+  return seqOf(a) < seqOf(b)
 end
 
 -- The order inside a queue.
