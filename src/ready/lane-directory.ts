@@ -136,6 +136,7 @@ export class LaneDirectory {
   }
 
   #forgetLane(lane: ReadyLane): void {
+    lane.group.leave(lane);
     lane.queue.lanes.delete(lane.group.route);
     this.#leaveGroup(lane);
   }

@@ -79,7 +79,9 @@ export class RoutingGroup<L extends GroupLane<L>> implements GroupTraits {
   /** To be told when a lane's heads have changed, or its queue may have opened to them. */
   reopen(lane: L, nowMs: number): void {
     this.#unpark(lane);
-    if (lane.size === 0) this.#leaveIndex(lane);
+    // The promotion of a lane that emptied stays where it is: a heap of thousands would be put in
+    // order for it, and the lane's next task needs it again.
+    if (lane.size === 0) displace(this.#index, lane.turn);
     else this.#enterIndex(lane, nowMs);
   }
 
@@ -89,20 +91,23 @@ export class RoutingGroup<L extends GroupLane<L>> implements GroupTraits {
     }
   }
 
-  /** A lane that moves to another group. */
+  /** A lane that moves to another group, or is forgotten. */
   leave(lane: L): void {
     this.#unpark(lane);
-    this.#leaveIndex(lane);
+    displace(this.#index, lane.turn);
+    displace(this.#promotions, lane.promotion);
   }
 
   /** Makes every level in the index, and every parking, true for this instant. */
   catchUp(nowMs: number): void {
-    for (const alarms of [this.#parked, this.#promotions]) {
-      let due = alarms.peek();
-      while (due !== undefined && due.atMs <= nowMs) {
-        this.reopen(due.lane, nowMs);
-        due = alarms.peek();
-      }
+    for (let due = this.#parked.peek(); due !== undefined && due.atMs <= nowMs;) {
+      this.reopen(due.lane, nowMs);
+      due = this.#parked.peek();
+    }
+    for (let due = this.#promotions.peek(); due !== undefined && due.atMs <= nowMs;) {
+      if (due.lane.size === 0) displace(this.#promotions, due);
+      else this.reopen(due.lane, nowMs);
+      due = this.#promotions.peek();
     }
   }
 
@@ -146,11 +151,6 @@ export class RoutingGroup<L extends GroupLane<L>> implements GroupTraits {
     promotion.atMs = lane.promotesAt(nowMs);
     if (promotion.atMs < Number.POSITIVE_INFINITY) place(this.#promotions, promotion);
     else displace(this.#promotions, promotion);
-  }
-
-  #leaveIndex(lane: L): void {
-    displace(this.#index, lane.turn);
-    displace(this.#promotions, lane.promotion);
   }
 
   #unpark(lane: L): void {
