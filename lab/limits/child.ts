@@ -34,6 +34,12 @@ export class Child {
     this.#keepErrors();
   }
 
+  get pid(): number {
+    const { pid } = this.#process;
+    if (pid === undefined) throw new Error('The child was not started');
+    return pid;
+  }
+
   async kill(): Promise<void> {
     this.#process.kill('SIGKILL');
     await this.#gone;

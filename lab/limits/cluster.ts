@@ -70,6 +70,10 @@ export class Cluster implements AsyncDisposable {
     return this.#ports.map((port) => `http://127.0.0.1:${port}`);
   }
 
+  get serverPids(): readonly number[] {
+    return this.#servers.map(({ pid }) => pid);
+  }
+
   api(server = 0): SluiceApi {
     return new HttpApi(this.#url(server));
   }

@@ -1,14 +1,22 @@
 import type { Cluster } from '../cluster.js';
+import { shareCpu } from '../cpu-share.js';
 import type { Lab } from '../lab.js';
 import { median } from '../measure.js';
-import { count, judged, withSpread, type Row, type Scenario } from '../scenario.js';
+import { count, judged, noted, withSpread, type Row, type Scenario } from '../scenario.js';
 
 const rounds = 5;
+const smallRounds = 3;
+const serverShare = 0.25;
+const smallMs = 50;
 
 export const drain: Scenario = {
   name: 'drain',
   about: 'how fast a backlog goes: three servers against one, Redis against memory, by turns',
-  run: async (lab) => [await compareServers(lab), await compareReadyQueues(lab)],
+  run: async (lab) => [
+    await compareServers(lab),
+    await compareSmallServers(lab),
+    await compareReadyQueues(lab),
+  ],
 };
 
 interface Load {
@@ -33,6 +41,47 @@ async function compareServers(lab: Lab): Promise<Row> {
     '> 1',
     ratio > 1,
   );
+}
+
+/** One machine has so many cores: here each server gets its part of one, as if on a machine alone. */
+async function compareSmallServers(lab: Lab): Promise<Row> {
+  const what =
+    `${smallMs} ms tasks, 20 workers with 10 slots, each server with ${serverShare} of a core: ` +
+    'tasks per second with one server; three; ratio';
+  await using one = await lab.start({ servers: 1, ready: 'redis' });
+  await using three = await lab.start({ servers: 3, ready: 'redis' });
+  const end = shareCpu([...one.serverPids, ...three.serverPids], serverShare);
+  if (end === null) {
+    return noted({
+      what,
+      measured: 'not here: the kernel gives us no control groups',
+      numbers: {},
+    });
+  }
+  try {
+    const load = {
+      taskType: 'sleep',
+      parameters: { ms: smallMs },
+      length: lab.size(30_000, 2_000),
+    };
+    const workers = { workers: 20, concurrency: 10 };
+    const sides = { ofOneSmall: one, ofThreeSmall: three };
+    const measured = await byTurns(lab, sides, workers, load, smallRounds);
+    const { ofOneSmall, ofThreeSmall } = measured;
+    const ratio = median(ofThreeSmall) / median(ofOneSmall);
+    const shown = `${withSpread(ofOneSmall, count)}; ${withSpread(ofThreeSmall, count)}`;
+    return judged(
+      {
+        what,
+        measured: `${shown}; ${ratio.toFixed(2)}`,
+        numbers: { one: median(ofOneSmall), three: median(ofThreeSmall), ratio },
+      },
+      '> 1',
+      ratio > 1,
+    );
+  } finally {
+    end();
+  }
 }
 
 async function compareReadyQueues(lab: Lab): Promise<Row> {
@@ -60,13 +109,14 @@ async function byTurns<Name extends string>(
   clusters: Readonly<Record<Name, Cluster>>,
   workers: { workers: number; concurrency: number },
   load: Load,
+  times = rounds,
 ): Promise<Readonly<Record<Name, readonly number[]>>> {
   const named = Object.entries(clusters) as [Name, Cluster][];
   await Promise.all(named.map(([, cluster]) => cluster.startWorkers(workers)));
   const rates = named.map(([name, cluster]) => ({ name, cluster, measured: [] as number[] }));
   const warmUp = { ...load, length: load.length / 10 };
   for (const { cluster } of rates) await drainOnce(lab, cluster, 'warm-up', warmUp);
-  for (let round = 1; round <= lab.size(rounds, 1); round += 1) {
+  for (let round = 1; round <= lab.size(times, 1); round += 1) {
     for (const { name, cluster, measured } of rates) {
       measured.push(await drainOnce(lab, cluster, `drain-${round}`, load));
       lab.progress.say(`  ${name}: ${count(measured.at(-1) ?? 0)}/s`);
