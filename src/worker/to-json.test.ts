@@ -17,6 +17,10 @@ describe('toJson', () => {
     expect(toJson({ at: new Date(0) })).toStrictEqual({ at: '1970-01-01T00:00:00.000Z' });
   });
 
+  it('negative zero is zero, as it will be read again', () => {
+    expect(toJson({ a: -0 })).toStrictEqual({ a: 0 });
+  });
+
   it('the same object twice is no cycle', () => {
     const shared = { a: 1 };
     expect(toJson([shared, shared])).toStrictEqual([{ a: 1 }, { a: 1 }]);

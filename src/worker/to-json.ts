@@ -21,7 +21,8 @@ function convert(value: unknown, path: string, above: Set<object>): JsonValue | 
     case 'undefined':
       return undefined;
     case 'number':
-      if (Number.isFinite(value)) return value;
+      // JSON knows no negative zero.
+      if (Number.isFinite(value)) return value === 0 ? 0 : value;
       throw refusal(String(value), path);
     case 'bigint':
       throw refusal('A BigInt', path);
