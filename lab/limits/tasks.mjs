@@ -16,12 +16,12 @@ export const sleep = {
 /** Calls the stand-in, which answers after `hold_ms`; `tokens` is what the call really used. */
 export const call = {
   type: 'call',
-  run: async ({ hold_ms = 0, tokens }, { task, attempt, signal, reportUsage }) => {
+  run: async ({ hold_ms = 0, tokens }, { task, attempt, signal, usage }) => {
     const query = `task=${task.taskId}&queue=${task.queue}&attempt=${attempt}&hold_ms=${hold_ms}`;
     const response = await fetch(`${standIn}/?${query}&sent_at=${Date.now()}`, { signal });
     await response.arrayBuffer();
     if (!response.ok) throw new Error(`The stand-in answered ${response.status}`);
-    if (tokens !== undefined) reportUsage({ tokens });
+    if (tokens !== undefined) usage({ tokens });
     return null;
   },
 };

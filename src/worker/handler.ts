@@ -20,7 +20,7 @@ export interface HandlerContext {
    * What the call really cost, like `{ tokens: 1834 }`: goes with the result, and the limits of the
    * queue are settled with it. Said again, the last one counts.
    */
-  readonly reportUsage: (usage: Cost) => void;
+  readonly usage: (used: Cost) => void;
 }
 
 /** What a worker needs to know about a task type; `defineTask` makes one. */

@@ -55,7 +55,7 @@ export class Runner {
     const outcome = await execute({ task, handler, context, abort });
     progress.close();
     const seconds = (performance.now() - startedAt) / 1000;
-    this.#settle(task, outcome, { seconds, usage: context.usage });
+    this.#settle(task, outcome, { seconds, usage: context.used });
     slots.giveBack();
   }
 

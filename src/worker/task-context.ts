@@ -11,10 +11,10 @@ export class TaskContext implements HandlerContext {
   readonly signal: AbortSignal;
   /** A function of its own, so that handlers can take it out of the context. */
   readonly progress: (percent: number, message?: string) => void;
-  readonly reportUsage: (usage: Cost) => void;
+  readonly usage: (used: Cost) => void;
   readonly #workerLog: Logger;
   #log: Logger | null = null;
-  #usage: Cost | null = null;
+  #used: Cost | null = null;
 
   constructor(task: ClaimedTask, signal: AbortSignal, progress: ProgressLine, workerLog: Logger) {
     const { lease: _lease, ...running } = task;
@@ -23,15 +23,15 @@ export class TaskContext implements HandlerContext {
     this.signal = signal;
     this.progress = (percent, message) =>
       progress.say(message === undefined ? { percent } : { percent, message });
-    this.reportUsage = (usage) => {
-      this.#usage = checkedUsage(usage);
+    this.usage = (used) => {
+      this.#used = checkedUsage(used);
     };
     this.#workerLog = workerLog;
   }
 
   /** Null: its handler said nothing. */
-  get usage(): Cost | null {
-    return this.#usage;
+  get used(): Cost | null {
+    return this.#used;
   }
 
   /** Made when first asked for: most handlers log nothing, and a child logger is not free. */

@@ -14,7 +14,7 @@ export function checkedUsage(usage: Cost): Cost {
   const faults = [...usageFaults(usage), ...unitFaults(usage)];
   if (faults.length === 0) return { ...usage };
   const told = faults.map(({ path, message }) => `${path} ${message}`).join('; ');
-  throw new NonRetriableError(`reportUsage was given what is no usage: ${told}`, {
+  throw new NonRetriableError(`usage() was given what is no usage: ${told}`, {
     code: 'INVALID_USAGE',
   });
 }

@@ -336,9 +336,9 @@ export function describeWorkerContract(name: string, open: () => Promise<Transpo
       const call = defineTask({
         type: unique('call'),
         cost: { tokens: 2000 },
-        run: (_, { reportUsage }) => {
-          reportUsage({ tokens: 1 });
-          reportUsage({ tokens: 1834, images: 0 });
+        run: (_, { usage }) => {
+          usage({ tokens: 1 });
+          usage({ tokens: 1834, images: 0 });
         },
       });
       const silent = defineTask({ type: unique('silent'), run: () => undefined });
@@ -357,8 +357,8 @@ export function describeWorkerContract(name: string, open: () => Promise<Transpo
       async (tokens) => {
         const call = defineTask({
           type: unique('call'),
-          run: (_, { reportUsage }) => {
-            reportUsage({ tokens });
+          run: (_, { usage }) => {
+            usage({ tokens });
           },
         });
         await working([call], async () => {

@@ -1,0 +1,11 @@
+/** What metrics want to know of a worker as it happens; the rest can be read off it when asked. */
+export interface WorkerObserver {
+  /** A poll was answered. */
+  readonly claimed: (asked: number, received: number) => void;
+  /** An attempt is over here. Abandoned: cancelled, its lease lost, or given back. */
+  readonly ended: (
+    taskType: string,
+    outcome: 'completed' | 'failed' | 'abandoned',
+    seconds: number,
+  ) => void;
+}
