@@ -221,8 +221,9 @@ export class Sweeper {
   }
 
   async #freeWorkflows(): Promise<void> {
-    const { db } = this.#context;
-    await freeHeldWorkflows(db, maxWorkflowsAtOnce, instant(this.#context));
+    const { db, settings } = this.#context;
+    const { timeoutGraceMs } = settings;
+    await freeHeldWorkflows(db, maxWorkflowsAtOnce, timeoutGraceMs, instant(this.#context));
     const { windows, next } = await releaseStuckWorkflows(
       db,
       this.#workflowCursor,

@@ -39,8 +39,9 @@ export interface EndedRow extends FinishedRow {
 const pastAttemptsKept = 200;
 
 /**
- * Back to pending, or to the dead letters. Left out unless asked for ($13): a dead letter that lets
- * its workflow go on, which needs the workflow's lock. The entry in past_attempts is built from the
+ * Back to pending, or to the dead letters. Left out unless asked for ($13): a dead letter of a
+ * workflow, which needs the workflow's lock. One that halts those behind it may still let go a
+ * replayed one in front of it. The entry in past_attempts is built from the
  * row and the report; the error goes in as it came, since json must not look into it.
  */
 const endAttemptsSql = `
@@ -96,7 +97,7 @@ from
   ),
   lateral (select ctid as place from sluice.tasks where id = ending.id offset 0) as found
 where task.ctid = found.place and task.lease = ending.lease
-  and ($13 or task.workflow_id is null or task.halts_workflow or ending.became = 'pending')
+  and ($13 or task.workflow_id is null or ending.became = 'pending')
 returning
   task.id, task.queue, task.task_type, task.capabilities, task.priority, task.cost,
   task.workflow_id, task.attempt, task.waits_for,

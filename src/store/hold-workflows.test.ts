@@ -2,12 +2,14 @@ import { randomUUID } from 'node:crypto';
 
 import { beforeEach, expect, it } from 'vitest';
 
+import { toDeadLetter } from '../../test/store/lifecycle.js';
 import { atSecond, seedTask, zero, type Seed, type Seeded } from '../../test/store/seed.js';
 import { describeOnEveryDatabase, describeOnPostgres } from '../../test/store/support.js';
 import type { TaskId, WorkerId } from '../domain/ids.js';
 import type { WaitsFor } from '../domain/task-state.js';
 import { cancelTasks } from './cancel-tasks.js';
 import type { Queryable } from './database.js';
+import { endAttempts } from './end-attempts.js';
 import { freeHeldWorkflows, letGoOfCancelled } from './hold-workflows.js';
 import { findWaitsFor } from './read-tasks.js';
 import { releaseStuckWorkflows } from './release-stuck-workflows.js';
@@ -82,16 +84,16 @@ describeOnEveryDatabase('a member that is cancelled while it runs keeps its plac
     expect(await waitsOf(db(), next)).toEqual(['workflow']);
   });
 
-  it('until its attempt would have lapsed', async () => {
-    await freeHeldWorkflows(db(), 10, atSecond(100));
+  it('until its attempt would have lapsed, and its worker had time to end it', async () => {
+    await freeHeldWorkflows(db(), 10, 5_000, atSecond(105));
     expect(await waitsOf(db(), next)).toEqual(['workflow']);
-    await freeHeldWorkflows(db(), 10, atSecond(100.001));
+    await freeHeldWorkflows(db(), 10, 5_000, atSecond(105.001));
     expect(await waitsOf(db(), next)).toEqual(['room']);
   });
 
   it('until its worker is dead', async () => {
     await buryWorker(db(), workerId);
-    await freeHeldWorkflows(db(), 10, atSecond(6));
+    await freeHeldWorkflows(db(), 10, 0, atSecond(6));
     expect(await waitsOf(db(), next)).toEqual(['room']);
   });
 
@@ -134,6 +136,23 @@ describeOnEveryDatabase('a member that is replayed', (db) => {
     await replayTasks(db(), [skipped.taskId], {}, atSecond(5));
     expect(await waitsOf(db(), skipped)).toEqual(['workflow']);
   });
+
+  it.each([true, false])(
+    'R-WO2: goes as soon as a later one has ended badly, which halts: %s',
+    async (haltsWorkflow) => {
+      const skipped = await seedTask(db(), {
+        status: 'dead_letter',
+        workflowId,
+        haltsWorkflow: false,
+      });
+      const later = await seedTask(db(), { status: 'executing', workflowId, haltsWorkflow });
+      const last = await seedTask(db(), behind);
+      await replayTasks(db(), [skipped.taskId], {}, atSecond(5));
+      const [ended] = await endAttempts(db(), [toDeadLetter(later)], atSecond(6));
+      expect(ended).toMatchObject({ to: 'dead_letter', released: { priority: 'medium' } });
+      expect(await waitsOf(db(), skipped, last)).toEqual(['room', 'workflow']);
+    },
+  );
 
   it('R-ST1: the schema refuses a second member that is out', async () => {
     await seedTask(db(), { status: 'executing', workflowId });

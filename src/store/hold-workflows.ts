@@ -7,7 +7,7 @@ import { releaseHeads } from './release-heads.js';
  * worker may still be at it. These are the three ways to learn that it no longer is.
  */
 
-/** The worker reported or released with the lease it had lost. */
+/** The worker reported or released with the lease it had lost. Index: workflows_held_lease. */
 export function letGoOfCancelled(
   db: Database,
   leases: readonly Lease[],
@@ -25,7 +25,7 @@ export function letGoOfCancelled(
 
 /**
  * The worker names what it runs, and this is not in it. A claim that is younger than a heartbeat
- * does not count: its answer may still be on its way to the worker.
+ * does not count: its answer may still be on its way to the worker. Index: workflows_held_worker.
  */
 const claimOnItsWayMs = 15_000;
 
@@ -47,22 +47,56 @@ export function letGoUnlisted(
   );
 }
 
-/** The attempt would have timed out by now, or its worker is dead. */
-export function freeHeldWorkflows(db: Database, limit: number, now: Instant): Promise<void> {
-  return free(db, now, (tx) =>
-    tx.query<{ id: string }>(
-      `select id from sluice.workflows f
-       where held_task is not null and (
-         held_until < coalesce($2::timestamptz, now())
-         or not exists (
-           select from sluice.workers w where w.id = f.held_worker_id and w.status <> 'dead'
-         )
-       )
-       order by held_until limit $1 for update of f skip locked`,
-      [limit, now],
-    ),
-  );
+/**
+ * The attempt would have timed out by now, or its worker is dead. A worker counts the time from when
+ * the task reached it, so it gets `graceMs` more, as for any other attempt that is overdue.
+ * Indexes: workflows_held for the first, one probe of workflows_held_worker for each worker that
+ * keeps a place, however many it keeps.
+ */
+export function freeHeldWorkflows(
+  db: Database,
+  limit: number,
+  graceMs: number,
+  now: Instant,
+): Promise<void> {
+  return free(db, now, async (tx) => {
+    const overdue = await tx.query<{ id: string }>(lockOverdueSql, [limit, graceMs, now]);
+    const orphaned = await tx.query<{ id: string }>(lockOrphanedSql, [limit]);
+    return [...overdue, ...orphaned];
+  });
 }
+
+const lockOverdueSql = `
+select id from sluice.workflows
+where held_task is not null
+  and held_until < coalesce($3::timestamptz, now()) - $2::float8 * interval '1 ms'
+order by held_until limit $1
+for update skip locked`;
+
+const lockOrphanedSql = `
+with recursive holder as (
+  (
+    select held_worker_id from sluice.workflows
+    where held_task is not null order by held_worker_id limit 1
+  )
+  union all
+  select following.held_worker_id from holder cross join lateral (
+    select f.held_worker_id from sluice.workflows f
+    where f.held_task is not null and f.held_worker_id > holder.held_worker_id
+    order by f.held_worker_id limit 1
+  ) following
+)
+select kept.id
+from holder cross join lateral (
+  select f.id from sluice.workflows f
+  where f.held_task is not null and f.held_worker_id = holder.held_worker_id
+  limit $1
+  for update skip locked
+) kept
+where not exists (
+  select from sluice.workers w where w.id = holder.held_worker_id and w.status <> 'dead'
+)
+limit $1`;
 
 async function free(
   db: Database,

@@ -19,6 +19,7 @@ import { endAttempts } from './end-attempts.js';
 import { feedBacklog } from './feed-backlog.js';
 import { completeTasks } from './finish-tasks.js';
 import type { NewTask } from './new-task.js';
+import { lockWorkflows, releaseHeads } from './release-heads.js';
 import { submitTasks } from './submit-tasks.js';
 
 const now = new Date();
@@ -187,6 +188,19 @@ describeOnPostgres('a workflow', (postgres) => {
       );
       await postgres().db.query('delete from sluice.tasks where workflow_id = $1', [workflowId]);
     }
+  });
+
+  it('R-WO2: a submit under way leaves the head alone: it can be claimed', async () => {
+    const { db } = postgres();
+    const other = await postgres().open();
+    const first = await submitOne(db, { workflowId: 'w' });
+    await feedBacklog(db, [{ ...window, limit: 1 }], null);
+    await other.transaction(async (tx) => {
+      await lockWorkflows(tx, ['w']);
+      await releaseHeads(tx, ['w'], null);
+      // It would be refused if its row were locked, and wait for the sweeper to offer it again.
+      await claimOne(db, first.taskId);
+    });
   });
 
   it('R-WO2: submits to several workflows in different orders don’t deadlock', async () => {

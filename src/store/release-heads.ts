@@ -10,12 +10,13 @@ export interface ReleasedHead {
 }
 
 /**
- * Inserts what is missing and locks what is there, in one pass and in the order of the ids, so that
- * no two wait for each other. "where false" locks a row without writing it.
+ * Inserts what is missing and locks what is there, in one pass and in the order of the ids, by their
+ * bytes as everybody does, so that no two wait for each other. "where false" locks a row without
+ * writing it.
  */
 const lockWorkflowsSql = `
 insert into sluice.workflows (id)
-select distinct id from unnest($1::text[]) as id order by id
+select distinct id collate "C" from unnest($1::text[]) as id order by 1
 on conflict (id) do update set id = excluded.id where false`;
 
 /**
@@ -29,8 +30,9 @@ export async function lockWorkflows(tx: Queryable, workflowIds: readonly string[
 /**
  * The first living member of each workflow, if it waits for its turn and need not wait longer. One
  * that ended badly holds up those behind it unless it was submitted to let them go on.
- * Locked here and written by the next statement, which also finds a row that just moved.
- * Index: tasks_workflow, one row per workflow and per member passed over.
+ * No row is locked: the workflow's lock keeps everybody from ending or letting go a member, and a
+ * locked head would be refused to whoever claims it. Indexes: tasks_workflow_one_out, then the first
+ * entry in tasks_workflow_line.
  */
 const findHeadsSql = `
 select head.id
@@ -43,7 +45,6 @@ from
       and (member.status not in ('dead_letter', 'failed') or member.halts_workflow)
     order by seq
     limit 1
-    for no key update
   ) as head
 where head.waits_for = 'workflow'
   -- A replayed member may be in front of one that is already out.
@@ -66,7 +67,7 @@ set
   expires_at = greatest(clock.now, task.run_at)
     + task.dispatch_deadline_seconds * interval '1 second'
 from (select coalesce($2::timestamptz, now()) as now) as clock
-where task.id = any($1::uuid[])
+where task.id = any($1::uuid[]) and task.waits_for = 'workflow'
 returning
   task.id, task.workflow_id, task.waits_for,
   task.queue, task.task_type, task.capabilities, task.priority`;

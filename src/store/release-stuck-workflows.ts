@@ -34,18 +34,22 @@ export async function releaseStuckWorkflows(
   return { windows: released.map(({ window }) => window), next };
 }
 
-// A loose scan of tasks_workflow: one probe for each workflow, not a read of all its members.
+// A loose scan of tasks_workflow_line: one probe for each workflow, not a read of all its members.
 const walkStatement = `
   with recursive walked as (
     (
       select workflow_id, 1 as n from sluice.tasks
-      where workflow_id > coalesce($1::text, '') order by workflow_id limit 1
+      where workflow_id > coalesce($1::text, '')
+        and (status not in ('dead_letter', 'failed') or halts_workflow)
+      order by workflow_id limit 1
     )
     union all
     select following.workflow_id, walked.n + 1
     from walked cross join lateral (
       select t.workflow_id from sluice.tasks t
-      where t.workflow_id > walked.workflow_id order by t.workflow_id limit 1
+      where t.workflow_id > walked.workflow_id
+        and (t.status not in ('dead_letter', 'failed') or t.halts_workflow)
+      order by t.workflow_id limit 1
     ) following
     where walked.n < $2::int
   )
