@@ -53,9 +53,51 @@ describe('toAttemptError', () => {
     ['a string', 'broken', 'broken'],
     ['nothing', undefined, 'undefined'],
     ['an object', { status: 500 }, '{"status":500}'],
+    ['null', null, 'null'],
+    ['a frozen object', Object.freeze({ a: 1 }), '{"a":1}'],
+    ['a function', () => 1, '[object Function]'],
+    ['a symbol', Symbol('s'), '[object Symbol]'],
     ['a BigInt', 1n, '[object BigInt]'],
   ])('whatever is thrown has a message: %s', (_, thrown, message) => {
     expect(toAttemptError(thrown)).toEqual({ code: 'ERROR', message, retriable: true });
+  });
+
+  it.each([
+    [
+      'a getter',
+      Object.defineProperty(new Error('no'), 'details', {
+        get: () => {
+          throw new Error('not even this');
+        },
+      }),
+    ],
+    [
+      'a proxy',
+      new Proxy(new Error('no'), {
+        getPrototypeOf: () => {
+          throw new Error('not even this');
+        },
+      }),
+    ],
+  ])('what can not even be read is an error too: %s that throws', (_, thrown) => {
+    expect(toAttemptError(thrown)).toEqual({
+      code: 'ERROR',
+      message: 'What was thrown can not be read',
+      retriable: true,
+    });
+  });
+
+  it('an error that was overwritten is read as far as it makes sense', () => {
+    const odd = Object.assign(new Error('no'), { message: { a: 1 }, name: 7 });
+    expect(toAttemptError(odd)).toMatchObject({ message: '7', retriable: true });
+  });
+
+  it('what the server would refuse does not cost the report: delays are cut, details left out', () => {
+    expect(toAttemptError(new RetryAfterError(1e12))).toMatchObject({
+      retryAfterSeconds: 31_536_000,
+    });
+    const wordy = new NonRetriableError('no', { details: 'x'.repeat(300_000) });
+    expect(toAttemptError(wordy)).not.toHaveProperty('details');
   });
 
   it('a message is cut to what is kept', () => {

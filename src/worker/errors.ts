@@ -1,6 +1,7 @@
 import { attemptErrorCodes, type AttemptError } from '../domain/attempt-error.js';
 import type { JsonValue } from '../domain/json.js';
 import { bounds } from '../protocol/bounds.js';
+import { findJsonFault } from '../protocol/json-measure.js';
 import { toJson } from './to-json.js';
 
 export interface HandlerErrorOptions {
@@ -89,20 +90,34 @@ interface SelfDescription extends Error {
  * itself counts, not its class: the handler's module may have loaded another copy of this one.
  */
 export function toAttemptError(thrown: unknown): AttemptError {
-  if (!(thrown instanceof Error)) {
-    return { code: 'ERROR', message: describe(thrown), retriable: true };
+  try {
+    return thrown instanceof Error ? ofError(thrown) : ofOther(thrown);
+  } catch {
+    // A getter or a proxy that throws itself.
+    return { code: 'ERROR', message: 'What was thrown can not be read', retriable: true };
   }
-  const { retriable, retryAfterSeconds, details } = thrown as SelfDescription;
+}
+
+function ofOther(thrown: unknown): AttemptError {
+  return { code: 'ERROR', message: describe(thrown), retriable: true };
+}
+
+function ofError(error: SelfDescription): AttemptError {
+  const { retriable, retryAfterSeconds, details } = error;
+  // Any of them may have been overwritten with anything.
+  const message: unknown = error.message;
   return {
-    code: codeOf(thrown),
-    message: cut(thrown.message === '' ? thrown.name : thrown.message),
+    code: codeOf(error),
+    message: typeof message === 'string' && message !== '' ? cut(message) : cut(String(error.name)),
     retriable: retriable !== false,
-    ...(isDuration(retryAfterSeconds) ? { retryAfterSeconds } : {}),
-    ...(details === undefined ? {} : jsonDetails(details)),
+    ...(isDuration(retryAfterSeconds)
+      ? { retryAfterSeconds: Math.min(retryAfterSeconds, maxRetryAfterSeconds) }
+      : {}),
+    ...(details === undefined ? {} : keepableDetails(details)),
   };
 }
 
-function cut(message: string): string {
+export function cut(message: string): string {
   return message.slice(0, bounds.messageLength);
 }
 
@@ -115,6 +130,9 @@ function describe(thrown: unknown): string {
     return Object.prototype.toString.call(thrown);
   }
 }
+
+/** A year: the most that the server takes. */
+const maxRetryAfterSeconds = 31_536_000;
 
 const codePattern = /^[A-Za-z0-9_.:-]{1,100}$/;
 
@@ -130,9 +148,10 @@ function isDuration(value: unknown): value is number {
 }
 
 /** What helps to understand a failure must not become another one. */
-function jsonDetails(details: unknown): { details?: JsonValue } {
+export function keepableDetails(details: unknown): { details?: JsonValue } {
   try {
-    return { details: toJson(details) };
+    const json = toJson(details, bounds.taskBytes);
+    return findJsonFault(json, bounds.taskBytes) === null ? { details: json } : {};
   } catch {
     return {};
   }

@@ -4,10 +4,16 @@ import type { JsonValue } from '../domain/json.js';
 import type { ClaimedTask } from '../protocol/api.js';
 import { bounds } from '../protocol/bounds.js';
 import { findJsonFault, type JsonFault } from '../protocol/json-measure.js';
-import { TaskAbortedError, toAttemptError, type AbortCause } from './errors.js';
+import {
+  cut,
+  keepableDetails,
+  TaskAbortedError,
+  toAttemptError,
+  type AbortCause,
+} from './errors.js';
 import type { HandlerContext, TaskHandler } from './handler.js';
 import { checkInput, summary } from './input-schema.js';
-import { toJson } from './to-json.js';
+import { toJson, TooLargeError } from './to-json.js';
 
 export type Outcome =
   | { readonly kind: 'completed'; readonly result: JsonValue }
@@ -84,18 +90,28 @@ async function run(attempt: Attempt): Promise<Attempt> {
     signal.throwIfAborted();
     return { ...attempt, value: await attempt.handler.run(attempt.value, attempt.context) };
   } catch (thrown) {
-    attempt.context.log.debug({ err: thrown }, 'the handler threw');
+    logThrown(attempt, thrown);
     return failed(attempt, toAttemptError(thrown));
+  }
+}
+
+/** Reading what was thrown may throw: a log line is not worth an attempt. */
+function logThrown({ context }: Attempt, thrown: unknown): void {
+  try {
+    context.log.debug({ err: thrown }, 'the handler threw');
+  } catch {
+    context.log.debug('the handler threw what can not be read');
   }
 }
 
 function normalise(attempt: Attempt): Attempt {
   if (attempt.failure !== null) return attempt;
   try {
-    const value = toJson(attempt.value);
+    const value = toJson(attempt.value, bounds.resultBytes);
     const fault = findJsonFault(value, bounds.resultBytes);
     return fault === null ? { ...attempt, value } : failed(attempt, unkeepable(fault));
   } catch (thrown) {
+    if (thrown instanceof TooLargeError) return failed(attempt, unkeepable('too_large'));
     return failed(attempt, notKept('RESULT_NOT_JSON', toAttemptError(thrown).message));
   }
 }
@@ -127,9 +143,9 @@ function failed(attempt: Attempt, failure: AttemptError): Attempt {
 function invalidInput(errors: readonly FieldError[]): AttemptError {
   return {
     code: attemptErrorCodes.invalidInput,
-    message: `The parameters don't fit the schema: ${summary(errors)}`,
+    message: cut(`The parameters don't fit the schema: ${summary(errors)}`),
     retriable: false,
-    details: errors.map(({ path, message }) => ({ path, message })),
+    ...keepableDetails(errors),
   };
 }
 

@@ -13,13 +13,21 @@ interface Running {
  */
 export class InFlight {
   readonly #running = new Map<Lease, Running>();
+  /** Whose leases are gone, while their handlers still unwind, or ignore it. */
+  readonly #lost = new Set<Lease>();
 
   get size(): number {
     return this.#running.size;
   }
 
+  /**
+   * Not those whose lease was lost: nothing will be reported of them, and to name them would keep
+   * from others what a handler that ignores its signal may run until its timeout.
+   */
   get taskIds(): readonly TaskId[] {
-    return [...this.#running.values()].map(({ task }) => task.taskId);
+    return [...this.#running.values()]
+      .filter(({ task }) => !this.#lost.has(task.lease))
+      .map(({ task }) => task.taskId);
   }
 
   get held(): readonly Held[] {
@@ -32,25 +40,32 @@ export class InFlight {
 
   /** False when it was forgotten before. */
   remove(lease: Lease): boolean {
+    this.#lost.delete(lease);
     return this.#running.delete(lease);
   }
 
   abort(taskIds: readonly TaskId[], why: AbortCause): void {
     if (taskIds.length === 0) return;
     const named = new Set(taskIds);
-    for (const { task, abort } of this.#running.values()) {
-      if (named.has(task.taskId)) abort(new TaskAbortedError(why));
+    for (const running of this.#running.values()) {
+      if (named.has(running.task.taskId)) this.#abort(running, why);
     }
   }
 
   abortAll(why: AbortCause): void {
-    for (const { abort } of this.#running.values()) abort(new TaskAbortedError(why));
+    for (const running of this.#running.values()) this.#abort(running, why);
   }
 
   /** Whatever their handlers still do, it is nobody's business any more. */
   forgetAll(): readonly Held[] {
     const { held } = this;
     this.#running.clear();
+    this.#lost.clear();
     return held;
+  }
+
+  #abort({ task, abort }: Running, why: AbortCause): void {
+    if (why === 'lease_lost') this.#lost.add(task.lease);
+    abort(new TaskAbortedError(why));
   }
 }

@@ -9,4 +9,5 @@ export {
   type HandlerErrorOptions,
 } from './errors.js';
 export type { HandlerContext, RunningTask, TaskHandler } from './handler.js';
+export type { WorkerObserver } from './observer.js';
 export { Worker, type WorkerOptions } from './worker.js';

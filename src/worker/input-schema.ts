@@ -5,11 +5,14 @@ export type CheckedInput =
   | { readonly kind: 'valid'; readonly value: unknown }
   | { readonly kind: 'invalid'; readonly errors: readonly FieldError[] };
 
+/** A list of a million wrong items says no more in its millionth issue. */
+const maxIssues = 100;
+
 export async function checkInput(schema: StandardSchemaV1, value: unknown): Promise<CheckedInput> {
   const checked = await schema['~standard'].validate(value);
   return checked.issues === undefined
     ? { kind: 'valid', value: checked.value }
-    : { kind: 'invalid', errors: checked.issues.map(toFieldError) };
+    : { kind: 'invalid', errors: checked.issues.slice(0, maxIssues).map(toFieldError) };
 }
 
 export function summary(errors: readonly FieldError[]): string {

@@ -1,16 +1,13 @@
-import { claimSize } from '../domain/claim-size.js';
 import type { PollAnswer } from '../protocol/api.js';
 import type { Logger } from '../runtime/log.js';
 import { Loop } from '../runtime/loop.js';
 import { asLogged, pause, retryDelayMs } from './backoff.js';
-import type { Reports } from './reports.js';
 import type { Session } from './session.js';
 import type { Slots } from './slots.js';
 
 export interface PollOptions {
   readonly session: Session;
   readonly slots: Slots;
-  readonly reports: Reports;
   readonly onAnswer: (answer: PollAnswer) => void;
   readonly log: Logger;
 }
@@ -20,7 +17,7 @@ const overdueMs = 10_000;
 const drainingNewsMs = 500;
 
 /** Polls one after the other until stopped; after a failure it waits longer each time. */
-abstract class PollLoop {
+export abstract class PollLoop {
   protected readonly options: PollOptions;
   protected readonly stopping = new AbortController();
   readonly #loop: Loop;
@@ -45,9 +42,12 @@ abstract class PollLoop {
 
   protected abstract pollOnce(): Promise<void>;
 
-  protected async poll(availableCapacity: number): Promise<PollAnswer> {
+  protected get longWaitMs(): number {
+    return this.options.session.terms.pollWaitSeconds * 1000;
+  }
+
+  protected async poll(availableCapacity: number, waitMs: number): Promise<PollAnswer> {
     const { session } = this.options;
-    const waitMs = session.terms.pollWaitSeconds * 1000;
     // Not AbortSignal.any: on Node 20 a signal that lives as long as the worker would keep a trace
     // of every poll.
     const cutting = new AbortController();
@@ -81,22 +81,8 @@ abstract class PollLoop {
 }
 
 /**
- * Asks for as many tasks as there are free slots. The next poll is on its way while the tasks of
- * the last one run: a slot that falls free finds it waiting.
- */
-export class ClaimLoop extends PollLoop {
-  protected override async pollOnce(): Promise<void> {
-    const { slots, reports, onAnswer } = this.options;
-    const { signal } = this.stopping;
-    await slots.whenFree(signal);
-    await reports.whenRoom(signal);
-    if (!signal.aborted) onAnswer(await this.poll(claimSize(slots.free)));
-  }
-}
-
-/**
- * While no slot is free, nobody would hear of a cancellation before the next heartbeat: a poll for
- * nothing but news stays open then. It is left to end by itself when a slot falls free, since
+ * While no tasks are asked for, nobody would hear of a cancellation before the next heartbeat: a poll
+ * for nothing but news stays open then. It is left to end by itself when a slot falls free, since
  * aborting a request costs its connection, which at full load would be one for every task.
  */
 export class NewsLoop extends PollLoop {
@@ -115,9 +101,9 @@ export class NewsLoop extends PollLoop {
   protected override async pollOnce(): Promise<void> {
     const { slots, onAnswer } = this.options;
     const { signal } = this.stopping;
-    await slots.whenFull(this.#atOnce.signal);
+    await slots.whenShut(this.#atOnce.signal);
     if (signal.aborted) return;
-    const answer = await this.poll(0);
+    const answer = await this.poll(0, this.longWaitMs);
     onAnswer(answer);
     // The server does not keep a draining worker waiting.
     if (answer.drain) await pause(drainingNewsMs, signal);

@@ -3,6 +3,17 @@ export interface ProgressNote {
   readonly message?: string;
 }
 
+/** What the server keeps of a message. */
+const messageLength = 1_000;
+
+/** Null: no percentage, for example of nothing done out of nothing. */
+export function progressNote(percent: number, message?: string): ProgressNote | null {
+  if (!(percent >= 0 && percent <= 100)) return null;
+  return message === undefined
+    ? { percent }
+    : { percent, message: String(message).slice(0, messageLength) };
+}
+
 /** Sends what the handler last said, one call at a time: a chatty handler costs one call per answer. */
 export class ProgressLine {
   readonly #send: (note: ProgressNote) => Promise<void>;

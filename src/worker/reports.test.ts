@@ -21,9 +21,9 @@ function accept(reports: readonly Report[]): ReportAnswer[] {
 
 function reporting(
   send: (reports: readonly Report[]) => Promise<readonly ReportAnswer[]>,
-  maxUnacknowledged = 1_000,
+  { maxUnacknowledged = 1_000, maxUnacknowledgedBytes = 1e9 } = {},
 ) {
-  return new Reports({ send, maxUnacknowledged, log: silentLog });
+  return new Reports({ send, maxUnacknowledged, maxUnacknowledgedBytes, log: silentLog });
 }
 
 describe('Reports', () => {
@@ -82,12 +82,15 @@ describe('Reports', () => {
     ]);
   });
 
-  it('has room until too many wait for the server', async () => {
+  it.each([
+    ['too many', { maxUnacknowledged: 1 }],
+    ['too much', { maxUnacknowledgedBytes: 3 }],
+  ])('R-WO9: has room until %s waits for the server', async (_, bounds) => {
     let answer: () => void = () => undefined;
     const reports = reporting(async (batch) => {
       await new Promise<void>((resolve) => (answer = resolve));
       return accept(batch);
-    }, 1);
+    }, bounds);
     await reports.whenRoom();
     const sending = reports.send(report('one'));
     let hasRoom = false;
@@ -96,6 +99,19 @@ describe('Reports', () => {
     expect(hasRoom).toBe(false);
     answer();
     await Promise.all([sending, room]);
+    expect(reports.hasRoom).toBe(true);
+  });
+
+  it('R-WO9: large results share no call that would be too large for the server', async () => {
+    const batches: number[] = [];
+    const reports = reporting(async (batch) => {
+      batches.push(batch.length);
+      return accept(batch);
+    });
+    const large = 'x'.repeat(1024 * 1024);
+    await Promise.all(Array.from({ length: 10 }, () => reports.send(report(large))));
+    expect(Math.max(...batches)).toBeLessThanOrEqual(4);
+    expect(batches.reduce((sum, count) => sum + count)).toBe(10);
   });
 
   it('gives up when told to, and then waits for nothing', async () => {

@@ -2,19 +2,30 @@ import { SluiceError } from '../domain/errors.js';
 import type { Lease, TaskId } from '../domain/ids.js';
 import { attemptErrorCodes } from '../domain/attempt-error.js';
 import type { Report, ReportAnswer } from '../protocol/api.js';
+import { bounds } from '../protocol/bounds.js';
 import { Batcher } from '../runtime/batcher.js';
 import type { Logger } from '../runtime/log.js';
 import { asLogged, isAway, pause, retryDelayMs } from './backoff.js';
 import { Condition } from './condition.js';
+import { jsonWeight } from './json-weight.js';
 
 export interface ReportsOptions {
   readonly send: (reports: readonly Report[]) => Promise<readonly ReportAnswer[]>;
   /** Tasks whose results the server has not acknowledged, before no more are claimed. */
   readonly maxUnacknowledged: number;
+  /** Nor when their results take more memory than this; about. */
+  readonly maxUnacknowledgedBytes: number;
   readonly log: Logger;
 }
 
 const maxBatch = 500;
+/** A quarter of what one request may carry: weights are about right, not exact. */
+const maxBatchBytes = bounds.requestBytes / 4;
+
+interface WeighedReport {
+  readonly report: Report;
+  readonly bytes: number;
+}
 
 /**
  * Results on their way to the server: those that end together go together, a lone one waits for
@@ -22,16 +33,19 @@ const maxBatch = 500;
  */
 export class Reports {
   readonly #options: ReportsOptions;
-  readonly #batcher: Batcher<Report, ReportAnswer | null>;
+  readonly #batcher: Batcher<WeighedReport, ReportAnswer | null>;
   readonly #unacknowledged = new Map<Lease, TaskId>();
+  #unacknowledgedBytes = 0;
   readonly #condition = new Condition();
   readonly #givingUp = new AbortController();
 
   constructor(options: ReportsOptions) {
     this.#options = options;
     this.#batcher = new Batcher({
-      flush: (reports) => this.#deliver(reports),
+      flush: (weighed) => this.#deliver(weighed.map(({ report }) => report)),
       maxItems: maxBatch,
+      weigh: ({ bytes }) => bytes,
+      maxWeight: maxBatchBytes,
     });
   }
 
@@ -41,18 +55,28 @@ export class Reports {
 
   /** Resolves when the server has answered, or when there is no hope that it will. */
   async send(report: Report): Promise<void> {
+    const weighed: WeighedReport = { report, bytes: weigh(report) };
     this.#unacknowledged.set(report.lease, report.taskId);
+    this.#unacknowledgedBytes += weighed.bytes;
     try {
-      await this.#settle(report);
+      await this.#settle(weighed);
     } finally {
       this.#unacknowledged.delete(report.lease);
+      this.#unacknowledgedBytes -= weighed.bytes;
       this.#condition.changed();
     }
   }
 
+  get hasRoom(): boolean {
+    const { maxUnacknowledged, maxUnacknowledgedBytes } = this.#options;
+    return (
+      this.#unacknowledged.size < maxUnacknowledged &&
+      this.#unacknowledgedBytes < maxUnacknowledgedBytes
+    );
+  }
+
   whenRoom(signal?: AbortSignal): Promise<void> {
-    const { maxUnacknowledged } = this.#options;
-    return this.#condition.until(() => this.#unacknowledged.size < maxUnacknowledged, signal);
+    return this.#condition.until(() => this.hasRoom, signal);
   }
 
   whenEmpty(signal?: AbortSignal): Promise<void> {
@@ -64,9 +88,10 @@ export class Reports {
     this.#givingUp.abort();
   }
 
-  async #settle(report: Report): Promise<void> {
+  async #settle(weighed: WeighedReport): Promise<void> {
+    const { report } = weighed;
     try {
-      this.#note(report, await this.#batcher.add(report));
+      this.#note(report, await this.#batcher.add(weighed));
     } catch (refusal) {
       this.#options.log.error({ task_id: report.taskId, err: refusal }, 'the result was refused');
       await this.#sendRefusal(report, refusal);
@@ -87,7 +112,7 @@ export class Reports {
       },
     };
     try {
-      this.#note(report, await this.#batcher.add(report));
+      this.#note(report, await this.#batcher.add({ report, bytes: weigh(report) }));
     } catch (error) {
       this.#options.log.error({ task_id: taskId, err: error }, 'nor can its refusal be reported');
     }
@@ -115,4 +140,8 @@ export class Reports {
     }
     return reports.map(() => null);
   }
+}
+
+function weigh(report: Report): number {
+  return jsonWeight(report.status === 'completed' ? report.result : report.error.details);
 }

@@ -6,6 +6,8 @@ import { TaskAbortedError } from './errors.js';
 import { execute, type Outcome } from './execution.js';
 import type { TaskHandler } from './handler.js';
 import type { InFlight } from './in-flight.js';
+import type { WorkerObserver } from './observer.js';
+import type { PressureGauge } from './pressure.js';
 import { ProgressLine, type ProgressNote } from './progress.js';
 import type { Reports } from './reports.js';
 import type { Session } from './session.js';
@@ -18,6 +20,8 @@ export interface RunnerOptions {
   readonly slots: Slots;
   readonly inFlight: InFlight;
   readonly reports: Reports;
+  readonly pressure: PressureGauge;
+  readonly observer: WorkerObserver | undefined;
   readonly log: Logger;
 }
 
@@ -29,7 +33,11 @@ interface Spent {
   readonly usage: Cost | null;
 }
 
-/** Gives each claimed task a slot, its handler, and a way to be told to stop. */
+/**
+ * Gives each claimed task a slot, its handler, and a way to be told to stop. The slot is taken until
+ * the handler has really ended, or its timeout came: one that ignores that its lease was lost, or its
+ * task cancelled, still uses what the slots are there to share out.
+ */
 export class Runner {
   readonly #options: RunnerOptions;
 
@@ -47,7 +55,7 @@ export class Runner {
   }
 
   async #run(task: ClaimedTask, signal: AbortSignal, abort: Abort): Promise<void> {
-    const { handlers, slots, log } = this.#options;
+    const { handlers, slots, pressure, observer, log } = this.#options;
     const handler = handlers.get(task.taskType) ?? missingHandler(task.taskType);
     const progress = new ProgressLine((note) => this.#sendProgress(task, note, abort));
     const context = new TaskContext(task, signal, progress, log);
@@ -55,8 +63,11 @@ export class Runner {
     const outcome = await execute({ task, handler, context, abort });
     progress.close();
     const seconds = (performance.now() - startedAt) / 1000;
+    // First the report, then the slot: both are on their way before anything else happens.
     this.#settle(task, outcome, { seconds, usage: context.used });
     slots.giveBack();
+    pressure.noteDuration(seconds * 1000);
+    observer?.ended(task.taskType, outcome.kind, seconds);
   }
 
   #settle(task: ClaimedTask, outcome: Outcome, spent: Spent): void {

@@ -21,25 +21,54 @@ describe('Slots', () => {
     for (const size of [0, -1, 1.5, NaN]) expect(() => new Slots(size)).toThrow(RangeError);
   });
 
-  it('says when one is free, all are taken, none is', async () => {
+  it('says when one is open, all are taken, none is', async () => {
     const slots = new Slots(1);
     const heard: string[] = [];
-    const full = slots.whenFull().then(() => heard.push('full'));
+    const full = slots.whenShut().then(() => heard.push('full'));
     slots.take();
     await full;
-    const free = slots.whenFree().then(() => heard.push('free'));
+    const open = slots.whenOpen().then(() => heard.push('open'));
     const idle = slots.whenIdle().then(() => heard.push('idle'));
     slots.giveBack();
-    await Promise.all([free, idle]);
-    expect(heard).toEqual(['full', 'free', 'idle']);
+    await Promise.all([open, idle]);
+    expect(heard).toEqual(['full', 'open', 'idle']);
   });
 
   it('stops waiting when the signal fires', async () => {
     const slots = new Slots(1);
     const stopping = new AbortController();
-    const waiting = slots.whenFull(stopping.signal);
+    const waiting = slots.whenShut(stopping.signal);
     stopping.abort();
     await expect(waiting).resolves.toBeUndefined();
-    await expect(slots.whenFull(stopping.signal)).resolves.toBeUndefined();
+    await expect(slots.whenShut(stopping.signal)).resolves.toBeUndefined();
+  });
+
+  it('R-WO3: what is promised to a poll is open to no other', async () => {
+    const slots = new Slots(3);
+    slots.promise(2);
+    expect([slots.free, slots.open]).toEqual([3, 1]);
+    expect(() => slots.promise(2)).toThrow('more slots than are open');
+    slots.promise(1);
+    const open = slots.whenOpen();
+    slots.redeem(2);
+    slots.take();
+    await open;
+    expect([slots.free, slots.open]).toEqual([2, 1]);
+  });
+
+  it('is shut also while something else is in the way of asking', async () => {
+    const slots = new Slots(2);
+    const shut = slots.whenShut();
+    slots.heldUp = true;
+    await shut;
+  });
+
+  it('knows since when nothing runs', () => {
+    const slots = new Slots(1);
+    const before = slots.idleSince;
+    slots.take();
+    expect(slots.idleSince).toBeNull();
+    slots.giveBack();
+    expect(slots.idleSince).toBeGreaterThanOrEqual(before ?? Infinity);
   });
 });

@@ -5,6 +5,9 @@ export class Slots {
   readonly size: number;
   readonly #condition = new Condition();
   #used = 0;
+  #promised = 0;
+  #heldUp = false;
+  #idleSince: number | null = performance.now();
 
   constructor(size: number) {
     if (!Number.isInteger(size) || size < 1) {
@@ -21,27 +24,64 @@ export class Slots {
     return this.size - this.#used;
   }
 
+  /** Free, and no poll under way has asked for a task for it. */
+  get open(): number {
+    return Math.max(0, this.free - this.#promised);
+  }
+
+  /** Since when nothing runs, on the clock of `performance`; null while something does. */
+  get idleSince(): number | null {
+    return this.#idleSince;
+  }
+
   take(): void {
     if (this.#used === this.size) throw new Error('All slots are taken');
     this.#used += 1;
+    this.#idleSince = null;
     this.#condition.changed();
   }
 
   giveBack(): void {
     if (this.#used === 0) throw new Error('No slot is taken');
     this.#used -= 1;
+    if (this.#used === 0) this.#idleSince = performance.now();
     this.#condition.changed();
   }
 
-  whenFree(signal?: AbortSignal): Promise<void> {
-    return this.#condition.until(() => this.#used < this.size, signal);
+  /** For the tasks that a poll asks for: whatever it brings, there is a slot for it. */
+  promise(count: number): void {
+    if (count > this.open) throw new Error('Promised more slots than are open');
+    this.#promised += count;
+    this.#condition.changed();
   }
 
-  whenFull(signal?: AbortSignal): Promise<void> {
-    return this.#condition.until(() => this.#used === this.size, signal);
+  /** The poll was answered: its tasks take their slots now. */
+  redeem(count: number): void {
+    this.#promised -= count;
+    this.#condition.changed();
+  }
+
+  /** Nobody asks for tasks although slots are free. */
+  set heldUp(isHeldUp: boolean) {
+    this.#heldUp = isHeldUp;
+    this.#condition.changed();
+  }
+
+  whenOpen(signal?: AbortSignal): Promise<void> {
+    return this.#condition.until(() => this.open > 0, signal);
+  }
+
+  /** No task can be asked for: all slots are taken, or something else is in the way. */
+  whenShut(signal?: AbortSignal): Promise<void> {
+    return this.#condition.until(() => this.#used === this.size || this.#heldUp, signal);
   }
 
   whenIdle(signal?: AbortSignal): Promise<void> {
     return this.#condition.until(() => this.#used === 0, signal);
+  }
+
+  /** Looked at whenever a slot is taken, promised or given back. */
+  when(holds: () => boolean, signal?: AbortSignal): Promise<void> {
+    return this.#condition.until(holds, signal);
   }
 }

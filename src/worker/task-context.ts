@@ -2,7 +2,7 @@ import type { Cost } from '../domain/queue-settings.js';
 import type { ClaimedTask } from '../protocol/api.js';
 import type { Logger } from '../runtime/log.js';
 import type { HandlerContext, RunningTask } from './handler.js';
-import type { ProgressLine } from './progress.js';
+import { progressNote, type ProgressLine } from './progress.js';
 import { checkedUsage } from './usage.js';
 
 export class TaskContext implements HandlerContext {
@@ -21,8 +21,12 @@ export class TaskContext implements HandlerContext {
     this.task = running;
     this.attempt = task.attempt;
     this.signal = signal;
-    this.progress = (percent, message) =>
-      progress.say(message === undefined ? { percent } : { percent, message });
+    this.progress = (percent, message) => {
+      const note = progressNote(percent, message);
+      // Only people look at it: no reason to fail the attempt.
+      if (note === null) this.log.warn({ percent }, 'progress takes a number from 0 to 100');
+      else progress.say(note);
+    };
     this.usage = (used) => {
       this.#used = checkedUsage(used);
     };

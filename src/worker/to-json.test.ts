@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { NotJsonError, toJson } from './to-json.js';
+import { NotJsonError, TooLargeError, toJson } from './to-json.js';
 
 describe('toJson', () => {
   it('agrees with JSON.stringify on everything that is JSON', () => {
@@ -39,5 +39,35 @@ describe('toJson', () => {
     const value: { self?: unknown } = {};
     value.self = { value };
     expect(() => toJson(value)).toThrow('A value that contains itself at /self/value is not JSON');
+  });
+
+  it('toJSON is asked once, and may answer with the object itself', () => {
+    class Self {
+      readonly a = 1;
+      toJSON(): this {
+        return this;
+      }
+    }
+    expect(toJson({ self: new Self() })).toStrictEqual({ self: { a: 1 } });
+  });
+
+  it('never refuses as too large what fits', () => {
+    fc.assert(
+      fc.property(fc.jsonValue(), (value) => {
+        const bytes = Buffer.byteLength(JSON.stringify(value));
+        expect(toJson(value, bytes)).toStrictEqual(JSON.parse(JSON.stringify(value)));
+      }),
+    );
+  });
+
+  it.each([
+    ['a long text', 'x'.repeat(10_001)],
+    ['many items', Array.from({ length: 10_001 }, () => 1)],
+    ['an array of holes', new Array(2 ** 32 - 1)],
+    ['many keys', Object.fromEntries(Array.from({ length: 10_001 }, (_, i) => [String(i), 1]))],
+    ['bytes', new Uint8Array(1e9)],
+    ['a buffer', Buffer.allocUnsafe(1e9)],
+  ])('refuses %s that is larger than allowed, without copying it first', (_, value) => {
+    expect(() => toJson({ value }, 10_000)).toThrow(TooLargeError);
   });
 });

@@ -1,4 +1,4 @@
-import { hostname, totalmem } from 'node:os';
+import { hostname } from 'node:os';
 import type { WorkerId } from '../domain/ids.js';
 import type {
   Heartbeat,
@@ -10,12 +10,16 @@ import type {
 } from '../protocol/api.js';
 import { createLog, type Logger } from '../runtime/log.js';
 import { asLogged } from './backoff.js';
+import { ClaimLoop } from './claim-loop.js';
 import { drain } from './drain.js';
 import type { TaskHandler } from './handler.js';
 import { HeartbeatLoop } from './heartbeat.js';
 import { InFlight } from './in-flight.js';
-import { ClaimLoop, NewsLoop } from './poll-loop.js';
+import type { WorkerObserver } from './observer.js';
+import { NewsLoop } from './poll-loop.js';
+import { PressureGauge } from './pressure.js';
 import { Reports } from './reports.js';
+import { Retirement } from './retirement.js';
 import { Runner } from './runner.js';
 import { Session } from './session.js';
 import { Slots } from './slots.js';
@@ -32,6 +36,18 @@ export interface WorkerOptions {
   readonly name?: string;
   /** How long `stop` waits for what runs before it gives it back. */
   readonly drainTimeoutMs?: number;
+  /** It stops by itself when nothing ran for so long. Absent: never. */
+  readonly maxIdleMs?: number;
+  /** It stops by itself, as after `stop`, when it is older. Absent: never. */
+  readonly maxLifetimeMs?: number;
+  /**
+   * What it may use, where the container's limit can't be seen or is shared by several processes.
+   * Above 80 % it claims less, above 95 % one task at a time.
+   */
+  readonly memoryLimitBytes?: number;
+  /** It claims less while p99 of its tasks' durations is above this. Absent: durations don't matter. */
+  readonly p99ThresholdMs?: number;
+  readonly observer?: WorkerObserver;
   readonly log?: Logger;
 }
 
@@ -39,6 +55,7 @@ const defaultConcurrency = 1_000;
 const defaultDrainTimeoutMs = 30_000;
 /** Results that may wait for the server before no more tasks are claimed. */
 const minUnacknowledged = 1_000;
+const maxUnacknowledgedBytes = 64 * 1024 * 1024;
 const goodbyeMs = 5_000;
 
 /** Takes tasks that its handlers can do, runs them, and reports what became of them. */
@@ -49,12 +66,14 @@ export class Worker implements AsyncDisposable {
   readonly #slots: Slots;
   readonly #inFlight = new InFlight();
   readonly #reports: Reports;
+  readonly #pressure: PressureGauge;
+  readonly #retirement: Retirement;
   readonly #runner: Runner;
   readonly #claims: ClaimLoop;
   readonly #news: NewsLoop;
   readonly #heartbeat: HeartbeatLoop;
   readonly #stopping = new AbortController();
-  /** Resolves when it has stopped, also when the server told it to. */
+  /** Resolves when it has stopped, also when the server told it to, or it retired. */
   readonly stopped: Promise<void>;
   #resolveStopped: () => void = () => undefined;
   #starting: Promise<void> | null = null;
@@ -68,12 +87,14 @@ export class Worker implements AsyncDisposable {
     const reports = new Reports({
       send: (batch) => session.call((workerId) => api.report(workerId, batch)),
       maxUnacknowledged: Math.max(minUnacknowledged, concurrency),
+      maxUnacknowledgedBytes,
       log,
     });
+    const pressure = new PressureGauge(options);
+    const { observer } = options;
     const polling = {
       session,
       slots,
-      reports,
       onAnswer: (answer: PollAnswer) => this.#heed(answer),
       log,
     };
@@ -82,6 +103,8 @@ export class Worker implements AsyncDisposable {
     this.#session = session;
     this.#slots = slots;
     this.#reports = reports;
+    this.#pressure = pressure;
+    this.#retirement = new Retirement({ ...options, slots, retire: (why) => this.#retire(why) });
     const inFlight = this.#inFlight;
     this.#runner = new Runner({
       handlers: byType(handlers),
@@ -89,9 +112,11 @@ export class Worker implements AsyncDisposable {
       slots,
       inFlight,
       reports,
+      pressure,
+      observer,
       log,
     });
-    this.#claims = new ClaimLoop(polling);
+    this.#claims = new ClaimLoop({ ...polling, reports, pressure, observer });
     this.#news = new NewsLoop(polling);
     this.#heartbeat = new HeartbeatLoop({
       terms: () => session.terms,
@@ -115,6 +140,11 @@ export class Worker implements AsyncDisposable {
     return this.#slots.used;
   }
 
+  /** How many tasks it runs at once. */
+  get capacity(): number {
+    return this.#slots.size;
+  }
+
   /** Resolves when the server knows it; waits for a server that is away, rejects when refused. */
   start(): Promise<void> {
     this.#starting ??= this.#start();
@@ -135,17 +165,21 @@ export class Worker implements AsyncDisposable {
     if (this.#isStopping) throw new Error('A worker that was stopped does not start again');
     await this.#session.open(this.#stopping.signal);
     if (!this.#session.isOpen) return;
+    this.#pressure.start();
     this.#heartbeat.start();
     this.#claims.start();
     this.#news.start();
+    this.#retirement.start();
   }
 
   async #end(): Promise<void> {
     this.#stopping.abort();
+    this.#retirement.stop();
     await this.#starting?.catch(() => undefined);
     await this.#claims.stop();
     if (this.#session.isOpen) await this.#drain();
     await Promise.all([this.#news.stop(), this.#heartbeat.stop()]);
+    this.#pressure.stop();
     if (this.#session.isOpen) await this.#sayGoodbye();
     this.#resolveStopped();
   }
@@ -179,6 +213,11 @@ export class Worker implements AsyncDisposable {
     if (shouldDrain) void this.stop();
   }
 
+  #retire(why: string): void {
+    this.#log.info(`${why}: the worker retires`);
+    void this.stop();
+  }
+
   #fallSilent(): void {
     if (this.#inFlight.size === 0) return;
     this.#log.error(
@@ -190,6 +229,7 @@ export class Worker implements AsyncDisposable {
 
   #composeBeat(): Heartbeat {
     const { used, free, size } = this.#slots;
+    const { memoryShare, eventLoopDelayMs } = this.#pressure.read();
     return {
       currentLoad: used,
       status: this.#isStopping ? 'draining' : 'active',
@@ -197,7 +237,8 @@ export class Worker implements AsyncDisposable {
       currentTasks: [...this.#inFlight.taskIds, ...this.#reports.unacknowledged],
       availableCapacity: this.#isStopping ? 0 : free,
       maxCapacity: size,
-      memoryUsage: process.memoryUsage.rss() / memoryLimit(),
+      memoryUsage: memoryShare,
+      eventLoopDelayMs,
     };
   }
 
@@ -242,10 +283,4 @@ function byType(handlers: readonly TaskHandler[]): ReadonlyMap<string, TaskHandl
   if (map.size === handlers.length) return map;
   const twice = handlers.filter((handler) => map.get(handler.type) !== handler);
   throw new TypeError(`Defined twice: ${twice.map(({ type }) => type).join(', ')}`);
-}
-
-/** The container's, if it has one that is less than the machine's. */
-function memoryLimit(): number {
-  const constrained = process.constrainedMemory();
-  return constrained > 0 ? Math.min(constrained, totalmem()) : totalmem();
 }
