@@ -53,6 +53,7 @@ export class Submit {
       maxItems: maxTasksAtOnce,
       weigh: (task) => task.parametersJson.length,
       maxWeight: maxBytesAtOnce,
+      groupOf: ({ workflowId }) => workflowId,
       judge: judgeDatabaseFailure,
     });
   }

@@ -93,6 +93,59 @@ describe('Batcher', () => {
     expect(await locked).toBe('locked');
   });
 
+  it('R-WO2: keeps the order of a locked group, and tries it again as one', async () => {
+    let isLocked = true;
+    const flushes: string[][] = [];
+    const written: string[] = [];
+    const batcher = new Batcher<string, string>({
+      maxItems: 4,
+      judge: () => 'locked',
+      groupOf: (item) => (item.startsWith('g') ? 'g' : null),
+      flush: (items) => {
+        flushes.push([...items]);
+        const isHeld = isLocked && items.some((item) => item.startsWith('g'));
+        if (isHeld) return Promise.reject(new Error('row is locked'));
+        written.push(...items);
+        return Promise.resolve(items);
+      },
+    });
+    const group = batcher.addAll(['g1', 'a', 'g2', 'b', 'g3', 'c', 'g4', 'g5']);
+    expect(await batcher.add('d')).toBe('d');
+    expect(written).toEqual(['a', 'b', 'c', 'd']);
+    // Whatever is locked was tried with the others once, and from then on as one.
+    expect(flushes.filter((items) => items.every((item) => item.startsWith('g')))).toEqual([
+      ['g1', 'g2'],
+    ]);
+    isLocked = false;
+    await group;
+    expect(written.slice(4)).toEqual(['g1', 'g2', 'g3', 'g4', 'g5']);
+  });
+
+  it('R-WO2: a culprit in a locked group fails alone; the others keep their order', async () => {
+    let isLocked = true;
+    const written: string[] = [];
+    const batcher = new Batcher<string, string>({
+      maxItems: 10,
+      judge: (error) => (String(error).includes('locked') ? 'locked' : 'culprit'),
+      groupOf: () => 'g',
+      flush: (items) => {
+        if (isLocked) return Promise.reject(new Error('row is locked'));
+        if (items.includes('bad')) return Promise.reject(new Error('a bad row'));
+        written.push(...items);
+        return Promise.resolve(items);
+      },
+    });
+    const added = ['1', '2', 'bad', '3', '4'].map((item) => batcher.add(item));
+    await Promise.resolve();
+    isLocked = false;
+    const outcomes = await Promise.allSettled(added);
+    expect(outcomes.map(({ status }) => status === 'fulfilled')).toEqual([
+      ...[true, true, false],
+      ...[true, true],
+    ]);
+    expect(written).toEqual(['1', '2', '3', '4']);
+  });
+
   it('rejects all at once when nothing can be written, without trying one by one', async () => {
     let flushes = 0;
     const batcher = new Batcher<number, number>({

@@ -6,13 +6,18 @@ export interface BatcherOptions<Item, Outcome> {
   readonly concurrency?: number;
   readonly weigh?: (item: Item) => number;
   readonly maxWeight?: number;
+  /**
+   * Items of one group are written in the order they came, also when they are locked. For one flush
+   * at a time; null is in no group.
+   */
+  readonly groupOf?: (item: Item) => string | null;
   /** Says what a failure means for the items of the batch. */
   readonly judge?: (error: unknown) => FlushFailure;
 }
 
 /**
  * `culprit`: one item is at fault, find it. `outage`: all fail alike. `locked`: an item is held by
- * somebody else for now; it tries again by itself and delays nobody.
+ * somebody else for now; it tries again by itself, or with its group, and delays nobody else.
  */
 export type FlushFailure = 'culprit' | 'outage' | 'locked';
 
@@ -31,7 +36,9 @@ const lockedRetryDelaysMs = [20, 50, 100, 200, 400, 800, 1600];
  */
 export class Batcher<Item, Outcome> {
   readonly #options: BatcherOptions<Item, Outcome>;
-  #gathering: Waiting<Item, Outcome>[] = [];
+  readonly #gathering: Waiting<Item, Outcome>[] = [];
+  /** What came for a group while it was locked. */
+  readonly #behind = new Map<string, Waiting<Item, Outcome>[]>();
   #underWay = 0;
   #scheduled = false;
 
@@ -56,7 +63,7 @@ export class Batcher<Item, Outcome> {
     this.#scheduled = true;
     queueMicrotask(() => {
       this.#scheduled = false;
-      const batch = this.#nextBatch();
+      const batch = this.#takeFrom(this.#gathering);
       if (batch.length === 0) return;
       this.#underWay += 1;
       void this.#run(batch).finally(() => {
@@ -67,58 +74,111 @@ export class Batcher<Item, Outcome> {
     });
   }
 
-  #nextBatch(): Waiting<Item, Outcome>[] {
+  #takeFrom(line: Waiting<Item, Outcome>[]): Waiting<Item, Outcome>[] {
     const { maxItems, weigh, maxWeight = Infinity } = this.#options;
-    if (weigh === undefined) return this.#gathering.splice(0, maxItems);
+    if (weigh === undefined) return line.splice(0, maxItems);
     let weight = 0;
     let count = 0;
-    for (const waiting of this.#gathering) {
+    for (const waiting of line) {
       weight += weigh(waiting.item);
       if (count === maxItems || (count > 0 && weight > maxWeight)) break;
       count += 1;
     }
-    return this.#gathering.splice(0, count);
+    return line.splice(0, count);
   }
 
   async #run(batch: readonly Waiting<Item, Outcome>[]): Promise<void> {
+    const free = this.#behind.size === 0 ? batch : this.#withoutLocked(batch);
+    if (free.length === 0) return;
     try {
-      const outcomes = await this.#options.flush(batch.map(({ item }) => item));
-      batch.forEach(({ resolve }, index) => {
-        resolve(outcomes[index] as Outcome);
-      });
+      await this.#flush(free);
     } catch (error) {
-      await this.#divide(batch, error);
+      await this.#divide(free, error);
     }
+  }
+
+  async #flush(batch: readonly Waiting<Item, Outcome>[]): Promise<void> {
+    const outcomes = await this.#options.flush(batch.map(({ item }) => item));
+    batch.forEach(({ resolve }, index) => {
+      resolve(outcomes[index] as Outcome);
+    });
+  }
+
+  #withoutLocked(batch: readonly Waiting<Item, Outcome>[]): Waiting<Item, Outcome>[] {
+    return batch.filter((waiting) => {
+      const behind = this.#behind.get(this.#groupOf(waiting) ?? '');
+      behind?.push(waiting);
+      return behind === undefined;
+    });
   }
 
   async #divide(batch: readonly Waiting<Item, Outcome>[], error: unknown): Promise<void> {
-    const failure = this.#options.judge?.(error) ?? 'culprit';
-    const [only] = batch;
-    if (failure === 'outage') {
+    const failure = this.#judge(error);
+    const parts = failure === 'locked' ? this.#groupsIn(batch) : batch.map((waiting) => [waiting]);
+    const [only, ...others] = parts;
+    if (failure === 'outage' || only === undefined) {
       for (const { reject } of batch) reject(error);
-    } else if (batch.length === 1 && only !== undefined) {
-      if (failure === 'locked') void this.#tryAlone(only, error);
-      else only.reject(error);
+    } else if (others.length > 0) {
+      const middle = parts.length >> 1;
+      await this.#run(parts.slice(0, middle).flat());
+      await this.#run(parts.slice(middle).flat());
+    } else if (failure === 'locked') {
+      void this.#tryAlone(only);
     } else {
-      const middle = batch.length >> 1;
-      await this.#run(batch.slice(0, middle));
-      await this.#run(batch.slice(middle));
+      only[0]?.reject(error);
     }
   }
 
-  async #tryAlone(waiting: Waiting<Item, Outcome>, firstError: unknown): Promise<void> {
-    let lastError = firstError;
+  async #tryAlone(first: Waiting<Item, Outcome>[]): Promise<void> {
+    const group = first[0] === undefined ? null : this.#groupOf(first[0]);
+    const behind: Waiting<Item, Outcome>[] = [];
+    if (group !== null) this.#behind.set(group, behind);
+    let batch = first;
+    while (batch.length > 0) {
+      await this.#persist(batch);
+      batch = this.#takeFrom(behind);
+    }
+    if (group !== null) this.#behind.delete(group);
+  }
+
+  async #persist(batch: readonly Waiting<Item, Outcome>[]): Promise<void> {
+    let failure: unknown;
     for (const delayMs of lockedRetryDelaysMs) {
       await new Promise((resolve) => setTimeout(resolve, delayMs));
       try {
-        const [outcome] = await this.#options.flush([waiting.item]);
-        waiting.resolve(outcome as Outcome);
+        await this.#flush(batch);
         return;
       } catch (error) {
-        lastError = error;
-        if (this.#options.judge?.(error) !== 'locked') break;
+        failure = error;
+        if (this.#judge(error) !== 'locked') break;
       }
     }
-    waiting.reject(lastError);
+    if (batch.length > 1 && this.#judge(failure) === 'culprit') {
+      const middle = batch.length >> 1;
+      await this.#persist(batch.slice(0, middle));
+      await this.#persist(batch.slice(middle));
+    } else {
+      for (const { reject } of batch) reject(failure);
+    }
+  }
+
+  #judge(error: unknown): FlushFailure {
+    return this.#options.judge?.(error) ?? 'culprit';
+  }
+
+  #groupOf({ item }: Waiting<Item, Outcome>): string | null {
+    return this.#options.groupOf?.(item) ?? null;
+  }
+
+  /** Each item of no group by itself. */
+  #groupsIn(batch: readonly Waiting<Item, Outcome>[]): Waiting<Item, Outcome>[][] {
+    const groups = new Map<unknown, Waiting<Item, Outcome>[]>();
+    for (const waiting of batch) {
+      const key = this.#groupOf(waiting) ?? waiting;
+      const group = groups.get(key);
+      if (group === undefined) groups.set(key, [waiting]);
+      else group.push(waiting);
+    }
+    return [...groups.values()];
   }
 }

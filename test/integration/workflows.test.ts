@@ -7,6 +7,7 @@ import { until } from '../support/until.js';
 import {
   describeOnEveryEngine,
   describeOnPostgres,
+  disorder,
   drafts,
   freshQueue,
   indexOf,
@@ -293,6 +294,25 @@ describeOnPostgres('workflows in parallel', (server) => {
     for (const workflowId of workflows) {
       expect(watch.started.get(workflowId)).toEqual(inOrder(rounds));
     }
+  });
+
+  it('R-WO2: members that find their workflow locked keep their order, and delay nobody', async () => {
+    const engine = await server().open();
+    const member = { taskType: 'step', queue: 'locked', workflowId: 'locked' };
+    await engine.submit({ ...member, parameters: { index: 0 } });
+    const holder = await server().connect();
+    await holder.query('begin');
+    await holder.query(`select from sluice.workflows where id = 'locked' for update`);
+    const waiting = submitAll(engine, drafts(2_001, member).slice(1));
+    const passing = await engine.submit({ taskType: 'step', queue: 'passing' });
+    expect(passing.status).toBe('queued');
+    await holder.query('commit');
+    await waiting;
+    const rows = await server().sql<{ parameters: { index: number } }>(
+      `select parameters from sluice.tasks join sluice.task_inputs on task_id = id
+       where workflow_id = 'locked' order by seq`,
+    );
+    expect(disorder(rows, 2_001)).toBe('none');
   });
 
   it('R-WO2: cancels, failures, replays and completions at once leave no workflow stuck', async () => {
