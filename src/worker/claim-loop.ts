@@ -73,7 +73,7 @@ export class ClaimLoop extends PollLoop {
     const { signal } = this.stopping;
     while (!signal.aborted) {
       await slots.when(() => this.#couldUseMore(), signal);
-      if (signal.aborted || !this.#couldUseMore()) continue;
+      if (!this.#couldUseMore()) continue;
       const asked = claimSize(slots.open, pressure.read());
       // Under pressure one poll at a time: four small ones would be a large one.
       if (asked < Math.min(slots.open, maxClaim)) this.#wasFull = false;
@@ -83,6 +83,7 @@ export class ClaimLoop extends PollLoop {
 
   #couldUseMore(): boolean {
     return (
+      !this.stopping.signal.aborted &&
       this.#isWaiting &&
       this.#wasFull &&
       this.#polls < maxPolls &&

@@ -105,10 +105,10 @@ function ofOther(thrown: unknown): AttemptError {
 function ofError(error: SelfDescription): AttemptError {
   const { retriable, retryAfterSeconds, details } = error;
   // Any of them may have been overwritten with anything.
-  const message: unknown = error.message;
+  const { name, message }: { name: unknown; message: unknown } = error;
   return {
     code: codeOf(error),
-    message: typeof message === 'string' && message !== '' ? cut(message) : cut(String(error.name)),
+    message: typeof message === 'string' && message !== '' ? cut(message) : cut(String(name)),
     retriable: retriable !== false,
     ...(isDuration(retryAfterSeconds)
       ? { retryAfterSeconds: Math.min(retryAfterSeconds, maxRetryAfterSeconds) }

@@ -7,11 +7,11 @@ export interface ProgressNote {
 const messageLength = 1_000;
 
 /** Null: no percentage, for example of nothing done out of nothing. */
-export function progressNote(percent: number, message?: string): ProgressNote | null {
+export function progressNote(percent: number, message?: unknown): ProgressNote | null {
   if (!(percent >= 0 && percent <= 100)) return null;
-  return message === undefined
-    ? { percent }
-    : { percent, message: String(message).slice(0, messageLength) };
+  return typeof message === 'string'
+    ? { percent, message: message.slice(0, messageLength) }
+    : { percent };
 }
 
 /** Sends what the handler last said, one call at a time: a chatty handler costs one call per answer. */
