@@ -35,5 +35,24 @@ export const defaultQueueSettings: QueueSettings = {
   ageing: defaultAgeing,
 };
 
+/** What decides who may run is as nobody had said anything; `maxActive` decides who may come in. */
+export function runsByDefault({
+  limits,
+  maxConcurrency,
+  maxReady,
+  paused,
+  ageing,
+}: QueueSettings): boolean {
+  return (
+    limits.length === 0 &&
+    maxConcurrency === null &&
+    maxReady === defaultQueueSettings.maxReady &&
+    !paused &&
+    ageing.lowToMediumMs === defaultAgeing.lowToMediumMs &&
+    ageing.lowToHighMs === defaultAgeing.lowToHighMs &&
+    ageing.mediumToHighMs === defaultAgeing.mediumToHighMs
+  );
+}
+
 /** Units and how many of each a task costs, besides the one request it always costs. */
 export type Cost = Readonly<Record<string, number>>;

@@ -6,7 +6,7 @@ export interface Placed {
 
 /** A binary heap whose items know their place, so that any of them can be moved or removed. */
 export class IndexedHeap<T extends Placed> {
-  readonly #items: T[] = [];
+  #items: T[] = [];
   readonly #isBefore: (a: T, b: T) => boolean;
 
   constructor(isBefore: (a: T, b: T) => boolean) {
@@ -22,7 +22,9 @@ export class IndexedHeap<T extends Placed> {
   }
 
   push(item: T): void {
-    this.#items.push(item);
+    // An array that grows by its first item is made for 17.
+    if (this.#items.length === 0) this.#items = [item];
+    else this.#items.push(item);
     this.#siftUp(item, this.#items.length - 1);
   }
 

@@ -1,5 +1,5 @@
 import { routingGroupKey, type Lane } from '../domain/lane.js';
-import { IdleSet } from './idle-set.js';
+import { IdleList } from './idle-list.js';
 import { MatchingGroups } from './matching-groups.js';
 import { QueueState } from './queue-state.js';
 import { ReadyLane, type Queue } from './ready-lane.js';
@@ -20,10 +20,10 @@ export class LaneDirectory {
   /** By the name of a limit that their queues share. */
   readonly #sharing = new Map<string, Set<RoutingGroup<ReadyLane>>>();
   readonly #matching = new MatchingGroups({ [Symbol.iterator]: () => this.#groups.values() });
-  readonly #idleQueues = new IdleSet<Queue>(maxIdle, (queue) => {
+  readonly #idleQueues = new IdleList<Queue>(maxIdle, (queue) => {
     this.#forgetQueue(queue);
   });
-  readonly #idleLanes = new IdleSet<ReadyLane>(maxIdle, (lane) => {
+  readonly #idleLanes = new IdleList<ReadyLane>(maxIdle, (lane) => {
     this.#forgetLane(lane);
   });
 
@@ -59,7 +59,8 @@ export class LaneDirectory {
     if (readyLane === undefined) {
       const group = this.#ensureGroup(route, { ...lane, shared: queue.shared });
       readyLane = new ReadyLane(lane, queue, group);
-      queue.lanes.set(route, readyLane);
+      // Not `route`: one text for all lanes of the group.
+      queue.lanes.set(group.route, readyLane);
       group.laneCount += 1;
     }
     return readyLane;

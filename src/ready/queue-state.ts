@@ -1,5 +1,10 @@
 import { defaultAgeing } from '../domain/priority.js';
-import { defaultQueueSettings, type Cost, type QueueSettings } from '../domain/queue-settings.js';
+import {
+  defaultQueueSettings,
+  runsByDefault,
+  type Cost,
+  type QueueSettings,
+} from '../domain/queue-settings.js';
 import { AgeingTable } from './ageing-table.js';
 import type { Bucket } from './bucket.js';
 import type { Placed } from './indexed-heap.js';
@@ -8,6 +13,7 @@ import { sharedKey, type SharedLimit } from './shared-limits.js';
 
 const defaultAgeingTable = new AgeingTable(defaultAgeing);
 const never = Number.POSITIVE_INFINITY;
+const none: readonly never[] = [];
 
 interface QueueEntry extends Ordered {
   readonly cost: Cost;
@@ -42,9 +48,8 @@ export class QueueState<L, E extends QueueEntry> {
   ageing: AgeingTable = defaultAgeingTable;
   /** By task type and capability set: see `routingGroupKey`. */
   readonly lanes = new Map<string, L>();
-  /** Lanes that left the index of their group until this queue opens to them. */
-  readonly parked = new Set<L>();
-  readonly review: Review<QueueState<L, E>> = { place: -1, queue: this, atMs: 0 };
+  idleBefore: QueueState<L, E> | null = null;
+  idleAfter: QueueState<L, E> | null = null;
   /** Waiting entries by submitted rank. */
   readonly depth: [number, number, number] = [0, 0, 0];
   /** Taken or running: what counts against `maxConcurrency`. */
@@ -52,17 +57,30 @@ export class QueueState<L, E extends QueueEntry> {
   running = 0;
   /** Grows with every service, across all queues; 0 before the first offer. */
   turn = 0;
-  own: readonly Bucket[] = [];
+  own: readonly Bucket[] = none;
   /** Sorted by name. */
-  shared: readonly SharedLimit[] = [];
+  shared: readonly SharedLimit[] = none;
   sharedKey = '';
   /** Waits for tokens of the queue's own, and what comes after it in the queue waits for it. */
   short: E | null = null;
+  // Made when first needed: most queues have no limits, and there may be a million queues.
+  #parked: Set<L> | null = null;
+  #review: Review<QueueState<L, E>> | null = null;
   #pausedUntilMs = Number.NEGATIVE_INFINITY;
   #hasDefaults = true;
 
   constructor(name: string) {
     this.name = name;
+  }
+
+  /** Lanes that left the index of their group until this queue opens to them. */
+  get parked(): Iterable<L> {
+    return this.#parked ?? none;
+  }
+
+  get review(): Review<QueueState<L, E>> {
+    this.#review ??= { place: -1, queue: this, atMs: 0 };
+    return this.#review;
   }
 
   get waiting(): number {
@@ -83,6 +101,15 @@ export class QueueState<L, E extends QueueEntry> {
     return this.#hasDefaults && this.slotsInUse === 0 && this.waiting === 0;
   }
 
+  park(lane: L): void {
+    this.#parked ??= new Set();
+    this.#parked.add(lane);
+  }
+
+  unpark(lane: L): void {
+    this.#parked?.delete(lane);
+  }
+
   configure({ version, settings, pausedUntilMs, own, shared }: QueueConfiguration): void {
     this.version = version;
     this.settings = settings;
@@ -91,7 +118,7 @@ export class QueueState<L, E extends QueueEntry> {
     this.shared = shared;
     this.sharedKey = sharedKey(shared);
     this.#pausedUntilMs = settings.paused ? pausedUntilMs : Number.NEGATIVE_INFINITY;
-    this.#hasDefaults = hasDefaults(settings);
+    this.#hasDefaults = runsByDefault(settings);
   }
 
   /**
@@ -151,17 +178,4 @@ export class QueueState<L, E extends QueueEntry> {
     for (const bucket of this.own) bucket.spend(cost, takeId, nowMs);
     for (const { bucket } of this.shared) bucket?.spend(cost, takeId, nowMs);
   }
-}
-
-function hasDefaults(settings: QueueSettings): boolean {
-  const { ageing } = settings;
-  return (
-    settings.limits.length === 0 &&
-    settings.maxConcurrency === null &&
-    settings.maxReady === defaultQueueSettings.maxReady &&
-    !settings.paused &&
-    ageing.lowToMediumMs === defaultAgeing.lowToMediumMs &&
-    ageing.lowToHighMs === defaultAgeing.lowToHighMs &&
-    ageing.mediumToHighMs === defaultAgeing.mediumToHighMs
-  );
 }

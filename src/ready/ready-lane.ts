@@ -38,7 +38,9 @@ export class ReadyLane implements GroupLane<ReadyLane> {
   group: RoutingGroup<ReadyLane>;
   readonly turn: Turn<ReadyLane> = { place: -1, lane: this, level: 0, turn: 0 };
   readonly promotion: Alarm<ReadyLane> = { place: -1, lane: this, atMs: 0 };
-  readonly parking: Alarm<ReadyLane> = { place: -1, lane: this, atMs: 0 };
+  parking: Alarm<ReadyLane> | null = null;
+  idleBefore: ReadyLane | null = null;
+  idleAfter: ReadyLane | null = null;
   // Made when first needed: most lanes see one priority, and there may be a million lanes.
   readonly #windows: [Window | null, Window | null, Window | null] = [null, null, null];
   #size = 0;

@@ -20,11 +20,13 @@ export interface Alarm<L> extends Placed {
 export interface GroupLane<L> {
   readonly turn: Turn<L>;
   readonly promotion: Alarm<L>;
-  readonly parking: Alarm<L>;
+  /** Null until first parked: most lanes never are. */
+  parking: Alarm<L> | null;
   readonly size: number;
   readonly queue: {
     readonly turn: number;
-    readonly parked: Set<L>;
+    park(lane: L): void;
+    unpark(lane: L): void;
   };
   levelAt(nowMs: number): PriorityRank;
   promotesAt(nowMs: number): number;
@@ -126,9 +128,10 @@ export class RoutingGroup<L extends GroupLane<L>> implements GroupTraits {
   park(lane: L, untilMs: number): void {
     // Its promotion stays due: another head may come first then, and cost less.
     displace(this.#index, lane.turn);
+    lane.parking ??= { place: -1, lane, atMs: untilMs };
     lane.parking.atMs = untilMs;
     place(this.#parked, lane.parking);
-    lane.queue.parked.add(lane);
+    lane.queue.park(lane);
   }
 
   /** When the first parked lane opens; infinity: not before something happens. */
@@ -154,9 +157,9 @@ export class RoutingGroup<L extends GroupLane<L>> implements GroupTraits {
   }
 
   #unpark(lane: L): void {
-    if (lane.parking.place < 0) return;
+    if (lane.parking === null || lane.parking.place < 0) return;
     this.#parked.remove(lane.parking);
-    lane.queue.parked.delete(lane);
+    lane.queue.unpark(lane);
   }
 }
 

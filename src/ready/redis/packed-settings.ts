@@ -1,6 +1,6 @@
-import { defaultAgeing, type Ageing } from '../../domain/priority.js';
+import type { Ageing } from '../../domain/priority.js';
 import {
-  defaultQueueSettings,
+  runsByDefault,
   type QueueLimit,
   type QueueSettings,
   type RateLimit,
@@ -66,7 +66,7 @@ function packQueue(configured: ConfiguredQueue, tokens: StartingTokens) {
     name,
     version,
     settings: {
-      isDefault: hasDefaults(settings),
+      isDefault: runsByDefault(settings),
       class: sharedNames(settings).sort().join('\t'),
       limits: settings.limits.map((limit) => packUse(name, limit)),
       maxReady: settings.maxReady,
@@ -98,15 +98,3 @@ function finite(ms: number): number | undefined {
 }
 
 /** A queue like this would be made again just as it is. */
-function hasDefaults(settings: QueueSettings): boolean {
-  const { ageing } = settings;
-  return (
-    settings.limits.length === 0 &&
-    settings.maxConcurrency === null &&
-    settings.maxReady === defaultQueueSettings.maxReady &&
-    !settings.paused &&
-    ageing.lowToMediumMs === defaultAgeing.lowToMediumMs &&
-    ageing.lowToHighMs === defaultAgeing.lowToHighMs &&
-    ageing.mediumToHighMs === defaultAgeing.mediumToHighMs
-  );
-}
