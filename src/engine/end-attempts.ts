@@ -1,3 +1,4 @@
+import type { Cost } from '../domain/queue-settings.js';
 import type { Held } from '../protocol/api.js';
 import { endAttempts, type AttemptEnd, type EndedRow } from '../store/end-attempts.js';
 import { instant, tell, type EngineContext } from './context.js';
@@ -5,6 +6,9 @@ import type { Feeder } from './feeder.js';
 import type { Slots } from './slots.js';
 
 export type { AttemptEnd, EndedRow } from '../store/end-attempts.js';
+
+/** `usage`: what it really cost although it failed, when its worker said so. */
+export type ReportedEnd = AttemptEnd & { readonly usage?: Cost | null };
 
 /** Ends attempts that did not succeed: one fenced write, then all who need to know are told. */
 export class EndAttempts {
@@ -19,17 +23,17 @@ export class EndAttempts {
   }
 
   /** Answers with those whose lease was still good. */
-  async end(ends: readonly AttemptEnd[]): Promise<readonly EndedRow[]> {
+  async end(ends: readonly ReportedEnd[]): Promise<readonly EndedRow[]> {
     if (ends.length === 0) return [];
     const rows = await endAttempts(this.#context.db, ends, instant(this.#context));
-    const finished = rows.map(({ taskId, queue, cost }) => ({
+    const byLease = new Map(ends.map((end) => [end.lease, end]));
+    const finished = rows.map(({ taskId, lease, queue, cost }) => ({
       taskId,
       queue,
       reserved: cost,
-      usage: null,
+      usage: byLease.get(lease)?.usage ?? null,
     }));
     await this.#slots.free(finished);
-    const byLease = new Map(ends.map((end) => [end.lease, end]));
     for (const row of rows) {
       const end = byLease.get(row.lease);
       if (end !== undefined) this.#note(row, end);

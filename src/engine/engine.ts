@@ -9,6 +9,7 @@ import { analyseDeadLetters, listDeadLetters } from '../store/dead-letters.js';
 import { listTasks } from '../store/list-tasks.js';
 import { findWorker, listWorkers, requestDrain } from '../store/workers.js';
 import { AttemptControl } from './attempt-control.js';
+import { Bench } from './bench.js';
 import { Cancel } from './cancel.js';
 import { Checkpoints } from './checkpoints.js';
 import { Claim } from './claim.js';
@@ -20,6 +21,7 @@ import { Fleet } from './fleet.js';
 import { Health } from './health.js';
 import { Heartbeat } from './heartbeat.js';
 import { Line } from './line.js';
+import { LostEntries } from './lost-entries.js';
 import { News } from './news.js';
 import { Poll } from './poll.js';
 import { PollWaiters } from './poll-waiters.js';
@@ -37,6 +39,7 @@ import { Hearing, Sweeper } from './sweeper.js';
 import { Throughput } from './throughput.js';
 import { WakeRelay } from './wake-relay.js';
 import { Places } from './windows.js';
+import { WorkerJudge } from './worker-judge.js';
 
 export type Role =
   /** Feeds, hands out and sweeps; one process at a time on a ready queue in memory. */
@@ -58,6 +61,7 @@ export class Engine implements api.SluiceApi {
   readonly #waiters: PollWaiters;
   readonly #hearing: Hearing;
   readonly #fleet: Fleet;
+  readonly #bench: Bench;
   readonly #slots: Slots;
   readonly #checkpoints: Checkpoints;
   readonly #news: News;
@@ -76,6 +80,7 @@ export class Engine implements api.SluiceApi {
   readonly #health: Health;
   readonly #turn: ServingTurn | null;
   readonly #sweeper: Sweeper;
+  readonly #lostEntries: LostEntries;
   #turnLoop: Loop | null = null;
   /** Run only while this process serves. */
   #servingLoops: Loop[] = [];
@@ -90,12 +95,20 @@ export class Engine implements api.SluiceApi {
     this.#queues = new QueueDirectory(context, this.#checkpoints);
     this.#hearing = new Hearing(context);
     this.#fleet = new Fleet(context);
+    this.#bench = new Bench(context);
     this.#slots = new Slots(context);
     this.#news = new News(context, {
       fleet: this.#fleet,
       waiters: this.#waiters,
       queues: this.#queues,
+      onBenched: (item) => {
+        judge.heardBenched(item);
+      },
+      onFailing: (item) => {
+        judge.heardFailing(item);
+      },
     });
+    const judge = new WorkerJudge(context, this.#bench, this.#news);
     const places = new Places(context.ready);
     this.#feeder = new Feeder(context, this.#queues, places);
     const endAttempts = new EndAttempts(context, this.#feeder, this.#slots);
@@ -106,7 +119,12 @@ export class Engine implements api.SluiceApi {
       throughput: this.#throughput,
       isServing: () => this.notServing() === null,
     });
-    this.#report = new Report(context, endAttempts, this.#feeder, this.#slots);
+    this.#report = new Report(context, {
+      endAttempts,
+      feeder: this.#feeder,
+      slots: this.#slots,
+      judge,
+    });
     this.#attempts = new AttemptControl(context, endAttempts, this.#feeder);
     this.#heartbeat = new Heartbeat(context, this.#fleet, endAttempts);
     this.#cancel = new Cancel(context, {
@@ -130,12 +148,13 @@ export class Engine implements api.SluiceApi {
       endAttempts,
       feeder: this.#feeder,
       news: this.#news,
-      throughput: this.#throughput,
       hearing: this.#hearing,
       slots: this.#slots,
     });
+    this.#lostEntries = new LostEntries(context, this.#feeder, this.#throughput);
     this.#poll = new Poll(context, {
       fleet: this.#fleet,
+      bench: this.#bench,
       claim: new Claim(context, this.#slots),
       feeder: this.#feeder,
       waiters: this.#waiters,
@@ -223,6 +242,7 @@ export class Engine implements api.SluiceApi {
     this.#hearing.lost();
     // Others may have buried a worker meanwhile; the rows know.
     this.#fleet.clear();
+    await this.#bench.refresh();
     await this.#rebuild();
     // What a process committed and died before it could tell.
     await this.#queues.tellAll();
@@ -232,13 +252,15 @@ export class Engine implements api.SluiceApi {
       feeding.wake();
     });
     const sweeping = this.#loop(() => this.#whileServing(() => this.#sweeper.tick()));
+    const walking = this.#loop(() => this.#whileServing(() => this.#lostEntries.tick()));
     const refreshing = this.#loop(async () => {
       await this.#queues.refresh();
+      await this.#bench.refresh();
       return queueRefreshMs;
     });
     const recording = this.#loop(() => this.#whileServing(() => this.#checkpoints.tick()));
     const lookingAfter = this.#loop(() => this.#lookAfter());
-    this.#servingLoops = [feeding, sweeping, refreshing, recording];
+    this.#servingLoops = [feeding, sweeping, walking, refreshing, recording];
     if (this.#context.mode === 'redis') this.#servingLoops.push(lookingAfter);
     for (const loop of this.#servingLoops) loop.start();
   }

@@ -45,7 +45,7 @@ export class Explain {
       ...pauseReason(now),
       ...concurrencyReason(now),
       ...(isInLine ? await this.#limitReasons(task, workers, now) : []),
-      ...workerReason(task, workers),
+      ...workerReason(task, workers, now.nowMs),
       ...(await this.#positionReason(task)),
     ];
     const notes = uncountedNotes(task.cost ?? {}, now);
@@ -118,15 +118,30 @@ function concurrencyReason(now: LimitsNow & { readonly running: number }): WaitR
   return [{ kind: 'max_concurrency', detail }];
 }
 
-function workerReason(task: TaskView, workers: readonly WorkerView[]): WaitReason[] {
+function workerReason(task: TaskView, workers: readonly WorkerView[], nowMs: number): WaitReason[] {
   const able = workers.filter((worker) => canDo(worker, laneOf(task)));
   if (able.length === 0) {
     const needs = [`task type ${task.taskType}`, ...task.requiredCapabilities].join(', ');
     return [{ kind: 'no_worker', detail: `No active worker offers: ${needs}.` }];
   }
-  if (able.some((worker) => worker.currentLoad < worker.capacity)) return [];
-  const detail = `All ${String(able.length)} workers that could do it are full.`;
+  const taking = able.filter(({ benchedUntil }) => (benchedUntil?.getTime() ?? 0) <= nowMs);
+  if (taking.some((worker) => worker.currentLoad < worker.capacity)) return [];
+  if (taking.length === 0) return [allBenchedReason(able)];
+  const benched = able.length - taking.length;
+  const besides =
+    benched === 0
+      ? ''
+      : ` ${String(benched)} more get nothing for now: they failed while others succeeded.`;
+  const detail = `All ${String(taking.length)} workers that could do it are full.${besides}`;
   return [{ kind: 'workers_busy', detail }];
+}
+
+function allBenchedReason(able: readonly WorkerView[]): WaitReason {
+  const untilMs = Math.min(...able.map(({ benchedUntil }) => benchedUntil?.getTime() ?? 0));
+  const detail =
+    `All ${String(able.length)} workers that could do it get nothing for now: ` +
+    'they failed while others succeeded.';
+  return { kind: 'workers_busy', detail, until: new Date(untilMs) };
 }
 
 function laneOf({ queue, taskType, requiredCapabilities }: TaskView): Lane {

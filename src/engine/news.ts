@@ -10,6 +10,18 @@ export type Item =
   | { readonly kind: 'cancelled'; readonly workerId: WorkerId; readonly taskId: TaskId }
   | { readonly kind: 'draining'; readonly workerId: WorkerId }
   | { readonly kind: 'buried'; readonly workerId: WorkerId }
+  /** Null: it is trusted again. */
+  | {
+      readonly kind: 'benched';
+      readonly workerId: WorkerId;
+      readonly untilMs: number | null;
+    }
+  /** Nobody who reports here succeeds at what it fails at; perhaps somebody elsewhere does. */
+  | {
+      readonly kind: 'failing';
+      readonly workerId: WorkerId;
+      readonly failures: readonly (readonly [string, number])[];
+    }
   | { readonly kind: 'configured' }
   | { readonly kind: 'limit deleted'; readonly name: string };
 
@@ -17,6 +29,8 @@ export interface NewsParts {
   readonly fleet: Fleet;
   readonly waiters: PollWaiters;
   readonly queues: QueueDirectory;
+  readonly onBenched: (item: Item & { kind: 'benched' }) => void;
+  readonly onFailing: (item: Item & { kind: 'failing' }) => void;
 }
 
 /**
@@ -39,7 +53,7 @@ export class News {
 
   /** Here, and to all others. */
   tell(item: Item): void {
-    if (item.kind !== 'configured') this.#hear(item);
+    if (!onlyForOthers.has(item.kind)) this.#hear(item);
     this.#context.bus.publish({ ...item });
   }
 
@@ -64,6 +78,13 @@ export class News {
         fleet.forget(item.workerId);
         waiters.wakeWorker(item.workerId);
         return;
+      case 'benched':
+        this.#parts.onBenched(item);
+        waiters.wakeWorker(item.workerId);
+        return;
+      case 'failing':
+        this.#parts.onFailing(item);
+        return;
       case 'configured':
         queues.refresh().catch((error: unknown) => {
           this.#context.log.warn({ err: error }, 'could not read the settings of queues again');
@@ -75,7 +96,18 @@ export class News {
   }
 }
 
-const kinds: readonly string[] = ['cancelled', 'draining', 'buried', 'configured', 'limit deleted'];
+const kinds: readonly string[] = [
+  'cancelled',
+  'draining',
+  'buried',
+  'benched',
+  'failing',
+  'configured',
+  'limit deleted',
+];
+
+/** Whoever tells these has seen to them. */
+const onlyForOthers: ReadonlySet<string> = new Set(['configured', 'failing']);
 
 /** Other messages on the bus are not for us. */
 function toItem(message: JsonValue): Item | null {

@@ -3,6 +3,7 @@ import { SluiceError } from '../domain/errors.js';
 import type { WorkerId } from '../domain/ids.js';
 import type { ClaimedTask, PollAnswer, PollRequest } from '../protocol/api.js';
 import type { TakeAnswer, TakeRequest } from '../ready/ready-queue.js';
+import type { Bench } from './bench.js';
 import type { Claim } from './claim.js';
 import type { EngineContext } from './context.js';
 import type { Feeder } from './feeder.js';
@@ -16,6 +17,7 @@ const troubleWaitMs = 500;
 
 export interface PollParts {
   readonly fleet: Fleet;
+  readonly bench: Bench;
   readonly claim: Claim;
   readonly feeder: Feeder;
   readonly waiters: PollWaiters;
@@ -70,24 +72,18 @@ export class Poll {
 
   /** Null: it was woken, or something may have changed. */
   async #lookAndWait(worker: KnownWorker, visit: Visit): Promise<PollAnswer | null> {
-    const { waiters } = this.#parts;
-    const { request, signal, endsAtMs } = visit;
+    const { waiters, bench } = this.#parts;
+    const { signal, endsAtMs } = visit;
     const { waiter, take } = this.#enter(worker, visit);
     try {
       if (take.count > 0 && (visit.mustLook || waiters.shouldLook(waiter))) {
-        const looked = await this.#take(take);
-        waiters.answered(waiter, openingOf(looked));
-        if (looked.kind === 'taken') {
-          // From here on a wake-up is for those who have nothing yet.
-          waiters.leave(waiter);
-          visit.mustLook = true;
-          return await this.#claim(worker, request, looked, signal);
-        }
+        const looked = await this.#look(worker, visit, waiter, take);
+        if (looked !== 'nothing') return looked;
       }
       const leftMs = endsAtMs - performance.now();
       if (leftMs <= 0) return withNews(worker, []);
       visit.mustLook = false;
-      await waiter.wait(leftMs, signal);
+      await waiter.wait(Math.min(leftMs, bench.waitMs(worker.workerId)), signal);
       visit.wakeUp = waiter.takeWakeUp();
       return null;
     } finally {
@@ -95,15 +91,46 @@ export class Poll {
     }
   }
 
-  /** Before the look: a wake-up that comes during it must find somebody. */
+  /**
+   * Before the look: a wake-up that comes during it must find somebody. Who may get nothing asks for
+   * nothing, so that no wake-up finds it, and hands on the one that it came with.
+   */
   #enter(worker: KnownWorker, visit: Visit): { waiter: PollWaiter; take: TakeRequest } {
-    const { request, sinceMs, wakeUp } = visit;
+    const { request, sinceMs } = visit;
     const { workerId } = worker;
-    const take = takeRequest(worker, request, request.availableCapacity);
+    const count = this.#parts.bench.allowance(workerId, request.availableCapacity);
+    const take = takeRequest(worker, request, count);
     const load = loadOf(worker, request.availableCapacity);
+    if (count === 0) visit.wakeUp?.passOn();
+    const wakeUp = count === 0 ? null : visit.wakeUp;
     visit.wakeUp = null;
     const waiter = this.#parts.waiters.enter({ workerId, request: take, load, sinceMs, wakeUp });
     return { waiter, take };
+  }
+
+  /** Null: what there was could not be claimed after all. */
+  async #look(
+    worker: KnownWorker,
+    visit: Visit,
+    waiter: PollWaiter,
+    take: TakeRequest,
+  ): Promise<PollAnswer | null | 'nothing'> {
+    const { waiters, bench } = this.#parts;
+    let unused = take.count;
+    bench.give(worker.workerId, unused);
+    try {
+      const looked = await this.#take(take);
+      waiters.answered(waiter, openingOf(looked));
+      if (looked.kind !== 'taken') return 'nothing';
+      // From here on a wake-up is for those who have nothing yet.
+      waiters.leave(waiter);
+      visit.mustLook = true;
+      const answer = await this.#claim(worker, visit.request, looked, visit.signal);
+      unused -= answer?.tasks.length ?? 0;
+      return answer;
+    } finally {
+      bench.giveBack(worker.workerId, unused);
+    }
   }
 
   async #take(request: TakeRequest): Promise<Looked> {

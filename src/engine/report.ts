@@ -1,5 +1,6 @@
 import { judgeFailure } from '../domain/retry-policy.js';
 import type { AttemptError } from '../domain/attempt-error.js';
+import type { Cost } from '../domain/queue-settings.js';
 import type { Held, Report as WorkerReport, ReportAnswer } from '../protocol/api.js';
 import { Batcher } from '../runtime/batcher.js';
 import { findAttempts, findSettled, type AttemptRow } from '../store/find-attempts.js';
@@ -9,6 +10,7 @@ import { asRefusal, instant, judgeDatabaseFailure, tell, type EngineContext } fr
 import type { AttemptEnd, EndAttempts } from './end-attempts.js';
 import type { Feeder } from './feeder.js';
 import type { Slots } from './slots.js';
+import type { WorkerJudge } from './worker-judge.js';
 
 const maxReportsAtOnce = 1_000;
 const maxBytesAtOnce = 8 * 1024 * 1024;
@@ -21,22 +23,26 @@ interface Success extends Held {
 
 interface Failure extends Held {
   readonly error: AttemptError;
+  readonly usage: Cost | null;
+}
+
+export interface ReportParts {
+  readonly endAttempts: EndAttempts;
+  readonly feeder: Feeder;
+  readonly slots: Slots;
+  readonly judge: WorkerJudge;
 }
 
 /** Takes what workers report. A stale lease changes nothing and says so. */
 export class Report {
   readonly #context: EngineContext;
-  readonly #endAttempts: EndAttempts;
-  readonly #feeder: Feeder;
-  readonly #slots: Slots;
+  readonly #parts: ReportParts;
   readonly #successes: Batcher<Success, ReportAnswer>;
   readonly #failures: Batcher<Failure, ReportAnswer>;
 
-  constructor(context: EngineContext, endAttempts: EndAttempts, feeder: Feeder, slots: Slots) {
+  constructor(context: EngineContext, parts: ReportParts) {
     this.#context = context;
-    this.#endAttempts = endAttempts;
-    this.#feeder = feeder;
-    this.#slots = slots;
+    this.#parts = parts;
     const shared = { maxItems: maxReportsAtOnce, judge: judgeDatabaseFailure };
     this.#successes = new Batcher({
       ...shared,
@@ -56,7 +62,8 @@ export class Report {
   #route(report: WorkerReport): Promise<ReportAnswer> {
     const { taskId, lease } = report;
     if (report.status === 'failed') {
-      return this.#failures.add({ taskId, lease, error: report.error });
+      const { error, usage = null } = report;
+      return this.#failures.add({ taskId, lease, error, usage });
     }
     return this.#successes.add({
       taskId,
@@ -70,7 +77,7 @@ export class Report {
   async #complete(successes: readonly Success[]): Promise<ReportAnswer[]> {
     const rows = await completeTasks(this.#context.db, successes, instant(this.#context));
     const usageOf = new Map(successes.map(({ lease, usageJson }) => [lease, usageJson]));
-    await this.#slots.free(
+    await this.#parts.slots.free(
       rows.map(({ taskId, lease, queue, cost }) => {
         const usage = usageOf.get(lease) ?? null;
         const parsed = usage === null ? null : (JSON.parse(usage) as Record<string, number>);
@@ -78,6 +85,7 @@ export class Report {
       }),
     );
     for (const row of rows) this.#noteCompleted(row);
+    await this.#parts.judge.succeeded(rows);
     const accepted = rows.map(({ lease }) => [lease, 'completed'] as const);
     return this.#answer(successes, new Map(accepted));
   }
@@ -85,22 +93,26 @@ export class Report {
   /** Decide purely, then write once: the lease fences the write should the row have moved on. */
   async #fail(failures: readonly Failure[]): Promise<ReportAnswer[]> {
     const attempts = await findAttempts(this.#context.db, failures);
-    const attemptOf = new Map(attempts.map((attempt) => [attempt.lease, attempt]));
-    const ends = failures.flatMap((failure) => {
-      const attempt = attemptOf.get(failure.lease);
-      return attempt === undefined ? [] : [this.#judge(attempt, failure.error)];
+    const failureOf = new Map(failures.map((failure) => [failure.lease, failure]));
+    const ends = attempts.flatMap((attempt) => {
+      const failure = failureOf.get(attempt.lease);
+      if (failure === undefined) return [];
+      const { error, usage } = failure;
+      return [{ ...failedAttempt(attempt, error, this.#context.random()), usage }];
     });
-    const rows = await this.#endAttempts.end(ends);
+    const rows = await this.#parts.endAttempts.end(ends);
+    await this.#parts.judge.failed(
+      rows.flatMap((row) => {
+        const error = failureOf.get(row.lease)?.error;
+        return error === undefined ? [] : [{ ...row, error }];
+      }),
+    );
     return this.#answer(failures, new Map(rows.map(({ lease, to }) => [lease, to] as const)));
-  }
-
-  #judge(attempt: AttemptRow, error: AttemptError): AttemptEnd {
-    return failedAttempt(attempt, error, this.#context.random());
   }
 
   #noteCompleted(row: FinishedRow): void {
     const { taskId, queue, taskType, priority, from, attempt, runMs } = row;
-    if (row.released !== null) this.#feeder.noteBacklog(row.released);
+    if (row.released !== null) this.#parts.feeder.noteBacklog(row.released);
     tell(this.#context, {
       taskId,
       queue,

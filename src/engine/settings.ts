@@ -21,6 +21,8 @@ export interface EngineSettings {
   readonly servingLeaseMs: number;
   readonly servingRenewMs: number;
   readonly wakeOrder: WakeOrder;
+  /** How long a worker that fails while others succeed gets nothing. */
+  readonly benchMs: number;
 }
 
 export const defaultEngineSettings: EngineSettings = {
@@ -34,4 +36,5 @@ export const defaultEngineSettings: EngineSettings = {
   servingLeaseMs: 6_000,
   servingRenewMs: 2_000,
   wakeOrder: 'spread',
+  benchMs: 60_000,
 };

@@ -419,6 +419,11 @@ export interface WorkerView {
   readonly eventLoopDelayMs: number | null;
   readonly registeredAt: Date;
   readonly lastHeartbeatAt: Date;
+  /**
+   * It failed while others succeeded, and gets nothing until then; in the past: it is tried with a
+   * few tasks until one succeeds. Null: it is trusted.
+   */
+  readonly benchedUntil: Date | null;
 }
 
 export interface FleetApi {

@@ -286,6 +286,12 @@ export const workerSchema = Type.Object(
     event_loop_delay_ms: nullable(Type.Number()),
     registered_at: timestampSchema('When it came'),
     last_heartbeat_at: timestampSchema('When it was last heard of'),
+    benched_until: nullable(
+      timestampSchema(
+        'It fails while others succeed and gets nothing until then; in the past: it is tried with ' +
+          '3 tasks at a time until one succeeds. Null: it is trusted',
+      ),
+    ),
   },
   { title: 'Worker' },
 );

@@ -235,6 +235,7 @@ export function workerToWire(worker: WorkerView): WorkerWire {
     event_loop_delay_ms: worker.eventLoopDelayMs,
     registered_at: timestampToWire(worker.registeredAt),
     last_heartbeat_at: timestampToWire(worker.lastHeartbeatAt),
+    benched_until: worker.benchedUntil === null ? null : timestampToWire(worker.benchedUntil),
   };
 }
 
@@ -254,6 +255,7 @@ export function workerFromWire(wire: WorkerWire): WorkerView {
     eventLoopDelayMs: wire.event_loop_delay_ms,
     registeredAt: timestampFromWire(wire.registered_at),
     lastHeartbeatAt: timestampFromWire(wire.last_heartbeat_at),
+    benchedUntil: wire.benched_until === null ? null : timestampFromWire(wire.benched_until),
   };
 }
 

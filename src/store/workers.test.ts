@@ -44,6 +44,7 @@ describeOnEveryDatabase('workers', (db) => {
       eventLoopDelayMs: null,
       registeredAt: zero,
       lastHeartbeatAt: zero,
+      benchedUntil: null,
     });
     expect(await findWorker(db(), randomUUID() as WorkerId)).toBeNull();
   });

@@ -158,10 +158,11 @@ interface WorkerRow {
   event_loop_delay_ms: number | null;
   registered_at: Date;
   last_heartbeat_at: Date;
+  benched_until: Date | null;
 }
 
 const columns = `id, name, host, version, status, capabilities, task_types, queues, capacity,
-  current_load, memory_usage, event_loop_delay_ms, registered_at, last_heartbeat_at`;
+  current_load, memory_usage, event_loop_delay_ms, registered_at, last_heartbeat_at, benched_until`;
 
 export async function findWorker(db: Queryable, workerId: WorkerId): Promise<WorkerView | null> {
   const [row] = await db.query<WorkerRow>(
@@ -213,6 +214,58 @@ export async function buryWorker(db: Queryable, workerId: WorkerId): Promise<boo
     [workerId],
   );
   return rows.length > 0;
+}
+
+/**
+ * Null: it is benched or dead already, or nobody of those who succeed is left. Two that accuse each
+ * other are not both benched, unless in the same moment.
+ */
+export async function benchWorker(
+  db: Queryable,
+  workerId: WorkerId,
+  witnesses: readonly WorkerId[],
+  benchMs: number,
+  now: Instant,
+): Promise<Date | null> {
+  const [row] = await db.query<{ benched_until: Date }>(
+    `update sluice.workers set benched_until = instant + $3::float8 * interval '1 ms'
+     from coalesce($4::timestamptz, now()) as instant
+     where id = $1::uuid and status <> 'dead'
+       and (benched_until is null or benched_until <= instant)
+       and exists (
+         select from sluice.workers witness
+         where witness.id = any($2::uuid[]) and witness.status = 'active'
+           and witness.benched_until is null
+       )
+     returning benched_until`,
+    [workerId, witnesses, benchMs, now],
+  );
+  return row?.benched_until ?? null;
+}
+
+export async function trustWorker(db: Queryable, workerId: WorkerId): Promise<void> {
+  await db.query(
+    `update sluice.workers set benched_until = null
+     where id = $1::uuid and benched_until is not null`,
+    [workerId],
+  );
+}
+
+export interface BenchedWorker {
+  readonly workerId: WorkerId;
+  readonly benchedUntil: Date;
+}
+
+const maxBenchedRead = 10_000;
+
+/** Also those that are tried again. Index: workers_benched, which is nearly always empty. */
+export async function findBenched(db: Queryable): Promise<BenchedWorker[]> {
+  const rows = await db.query<{ id: WorkerId; benched_until: Date }>(
+    `select id, benched_until from sluice.workers
+     where benched_until is not null and status <> 'dead' order by id limit $1`,
+    [maxBenchedRead],
+  );
+  return rows.map((row) => ({ workerId: row.id, benchedUntil: row.benched_until }));
 }
 
 export interface WorkerCounts {
@@ -287,5 +340,6 @@ function toView(row: WorkerRow): WorkerView {
     eventLoopDelayMs: row.event_loop_delay_ms,
     registeredAt: row.registered_at,
     lastHeartbeatAt: row.last_heartbeat_at,
+    benchedUntil: row.benched_until,
   };
 }

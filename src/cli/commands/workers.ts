@@ -36,11 +36,18 @@ function printWorkers(workers: readonly WorkerView[]): void {
       worker.workerId,
       worker.name ?? '',
       worker.host ?? '',
-      worker.status === 'dead' ? paint('red', 'dead') : worker.status,
+      statusText(worker, now),
       String(worker.currentLoad),
       String(worker.capacity),
       readableAge(worker.lastHeartbeatAt, now),
       worker.taskTypes?.join(', ') ?? 'every type',
     ]),
   );
+}
+
+function statusText({ status, benchedUntil }: WorkerView, now: Date): string {
+  if (status === 'dead') return paint('red', 'dead');
+  if (benchedUntil === null) return status;
+  const seconds = Math.ceil((benchedUntil.getTime() - now.getTime()) / 1000);
+  return paint('yellow', seconds > 0 ? `${status}, benched for ${seconds} s` : `${status}, tried`);
 }

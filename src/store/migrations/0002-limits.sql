@@ -60,3 +60,10 @@ alter table sluice.limits
   add column changed_at timestamptz not null default now();
 
 create index limits_changed on sluice.limits (changed_at);
+
+-- Until when a worker gets nothing, since it fails while others succeed. It stays until the worker
+-- succeeds: in the past, the worker is tried with a few tasks.
+alter table sluice.workers add column benched_until timestamptz;
+
+create index workers_benched on sluice.workers (id)
+  where benched_until is not null and status <> 'dead';

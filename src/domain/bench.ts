@@ -1,0 +1,79 @@
+import { attemptErrorCodes, isRetriable, type AttemptError } from './attempt-error.js';
+
+/** A worker that fails so often in a row, at what others succeed at, is benched: it gets nothing. */
+export const failuresToBench = 5;
+/** What it gets at once after that, until one of them succeeds. If so many fail, it is benched again. */
+export const probesAtOnce = 3;
+
+/** Failures since the last success: how many at each kind of task. */
+export type FailuresInARow = ReadonlyMap<string, number>;
+
+/** Whether a worker is benched, and what it was given to try since. */
+export interface Trial {
+  /** Null: it never was, or has succeeded since. */
+  readonly benchedUntilMs: number | null;
+  /** Given and not reported yet, as far as is known. */
+  readonly probesOut: number;
+  /** When the last probe was given. */
+  readonly probedAtMs: number;
+}
+
+export type Standing =
+  | { readonly kind: 'trusted' }
+  | { readonly kind: 'benched'; readonly untilMs: number }
+  /** `untilMs`: when probes that nobody has reported are given up, and it gets others. */
+  | { readonly kind: 'tried'; readonly probesLeft: number; readonly untilMs: number };
+
+/** Tasks of one queue and one type: what another worker can succeed at in this one's place. */
+export function kindOfTask(queue: string, taskType: string): string {
+  return `${queue}\n${taskType}`;
+}
+
+/**
+ * A task that can't be done is not its worker's fault, nor is a service that says "slow down". All
+ * else may be: a timeout or a service out of reach too, when others reach it.
+ */
+export function countsAgainstWorker(error: AttemptError): boolean {
+  return isRetriable(error) && error.code !== attemptErrorCodes.rateLimited;
+}
+
+/** Only failures at what others succeed at count: else it is the service that fails, for all. */
+export function mustBeBenched(
+  failures: FailuresInARow,
+  isTried: boolean,
+  othersSucceedAt: (kind: string) => boolean,
+): boolean {
+  let blamed = 0;
+  for (const [kind, count] of failures) if (othersSucceedAt(kind)) blamed += count;
+  return blamed >= neededToBench(isTried);
+}
+
+/** Enough failures, whoever else succeeds. */
+export function mayBeBenched(failures: FailuresInARow, isTried: boolean): boolean {
+  return mustBeBenched(failures, isTried, () => true);
+}
+
+function neededToBench(isTried: boolean): number {
+  return isTried ? probesAtOnce : failuresToBench;
+}
+
+export function standingOf(trial: Trial, nowMs: number, benchMs: number): Standing {
+  const { benchedUntilMs, probesOut, probedAtMs } = trial;
+  if (benchedUntilMs === null) return { kind: 'trusted' };
+  if (nowMs < benchedUntilMs) return { kind: 'benched', untilMs: benchedUntilMs };
+  const untilMs = probedAtMs + benchMs;
+  const out = nowMs < untilMs ? probesOut : 0;
+  return { kind: 'tried', probesLeft: Math.max(0, probesAtOnce - out), untilMs };
+}
+
+/** How many of those it asks for it may get. */
+export function allowance(standing: Standing, wanted: number): number {
+  switch (standing.kind) {
+    case 'trusted':
+      return wanted;
+    case 'benched':
+      return 0;
+    case 'tried':
+      return Math.min(wanted, standing.probesLeft);
+  }
+}

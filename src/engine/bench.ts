@@ -1,0 +1,83 @@
+import { allowance, standingOf, type Standing, type Trial } from '../domain/bench.js';
+import type { WorkerId } from '../domain/ids.js';
+import { findBenched } from '../store/workers.js';
+import { approximateNow, type EngineContext } from './context.js';
+
+const trusted: Standing = { kind: 'trusted' };
+
+/**
+ * A copy of who is benched. The rows in Postgres decide; they are read again every few seconds, and
+ * what other servers change is told on the bus.
+ */
+export class Bench {
+  readonly #context: EngineContext;
+  readonly #trials = new Map<WorkerId, Trial>();
+  #changes = 0;
+
+  constructor(context: EngineContext) {
+    this.#context = context;
+  }
+
+  standing(workerId: WorkerId): Standing {
+    const trial = this.#trials.get(workerId);
+    if (trial === undefined) return trusted;
+    return standingOf(trial, this.#nowMs(), this.#context.settings.benchMs);
+  }
+
+  /** How many of those it asks for it may get now. */
+  allowance(workerId: WorkerId, wanted: number): number {
+    return allowance(this.standing(workerId), wanted);
+  }
+
+  /** How long until it may get more, unless it is told before. */
+  waitMs(workerId: WorkerId): number {
+    const standing = this.standing(workerId);
+    if (allowance(standing, 1) > 0 || standing.kind === 'trusted') return Infinity;
+    return Math.ceil(standing.untilMs - this.#nowMs());
+  }
+
+  /** Before it takes them, so that two polls of one worker do not get twice as many. */
+  give(workerId: WorkerId, count: number): void {
+    const standing = this.standing(workerId);
+    const trial = this.#trials.get(workerId);
+    if (trial === undefined || standing.kind !== 'tried') return;
+    const probesOut = (this.#nowMs() < standing.untilMs ? trial.probesOut : 0) + count;
+    this.#trials.set(workerId, { ...trial, probesOut, probedAtMs: this.#nowMs() });
+  }
+
+  /** They were not taken after all, or have ended. */
+  giveBack(workerId: WorkerId, count: number): void {
+    const trial = this.#trials.get(workerId);
+    if (trial === undefined) return;
+    this.#trials.set(workerId, { ...trial, probesOut: Math.max(0, trial.probesOut - count) });
+  }
+
+  /** Null: it is trusted again. */
+  set(workerId: WorkerId, benchedUntilMs: number | null): void {
+    this.#changes += 1;
+    if (benchedUntilMs === null) this.#trials.delete(workerId);
+    else this.#trials.set(workerId, newTrial(benchedUntilMs));
+  }
+
+  async refresh(): Promise<void> {
+    const changes = this.#changes;
+    const rows = await findBenched(this.#context.db);
+    // What was read may be older than what was heard meanwhile.
+    if (changes !== this.#changes) return;
+    const before = new Map(this.#trials);
+    this.#trials.clear();
+    for (const { workerId, benchedUntil } of rows) {
+      const untilMs = benchedUntil.getTime();
+      const known = before.get(workerId);
+      this.#trials.set(workerId, known?.benchedUntilMs === untilMs ? known : newTrial(untilMs));
+    }
+  }
+
+  #nowMs(): number {
+    return approximateNow(this.#context).getTime();
+  }
+}
+
+function newTrial(benchedUntilMs: number): Trial {
+  return { benchedUntilMs, probesOut: 0, probedAtMs: benchedUntilMs };
+}

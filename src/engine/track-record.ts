@@ -1,0 +1,73 @@
+import type { FailuresInARow } from '../domain/bench.js';
+import type { WorkerId } from '../domain/ids.js';
+
+/** A success longer ago says little about now. Tasks may take minutes, so it is not a few seconds. */
+const successCountsMs = 10 * 60_000;
+const maxWorkers = 10_000;
+const maxKindsOfWorker = 20;
+const maxKinds = 10_000;
+const maxWitnesses = 4;
+
+/** How workers did lately, as far as they reported it to this server. */
+export class TrackRecord {
+  readonly #failing = new Map<WorkerId, Map<string, number>>();
+  /** Who did a kind of task well when last heard of, and when: a few of them, the latest last. */
+  readonly #succeeding = new Map<string, Map<WorkerId, number>>();
+
+  succeeded(workerId: WorkerId, kind: string, nowMs: number): void {
+    this.#failing.delete(workerId);
+    let witnesses = this.#succeeding.get(kind);
+    if (witnesses === undefined) {
+      witnesses = new Map();
+      this.#succeeding.set(kind, witnesses);
+      dropOldest(this.#succeeding, maxKinds);
+    }
+    witnesses.delete(workerId);
+    witnesses.set(workerId, nowMs);
+    dropOldest(witnesses, maxWitnesses);
+  }
+
+  /** It no longer shows that the kind can be done. */
+  stumbled(workerId: WorkerId, kind: string): void {
+    this.#succeeding.get(kind)?.delete(workerId);
+  }
+
+  failed(workerId: WorkerId, kind: string): void {
+    const failures = this.#failing.get(workerId) ?? new Map<string, number>();
+    failures.set(kind, (failures.get(kind) ?? 0) + 1);
+    dropOldest(failures, maxKindsOfWorker);
+    this.#failing.set(workerId, failures);
+    dropOldest(this.#failing, maxWorkers);
+  }
+
+  failuresOf(workerId: WorkerId): FailuresInARow {
+    return this.#failing.get(workerId) ?? new Map<string, number>();
+  }
+
+  forgetFailures(workerId: WorkerId): void {
+    this.#failing.delete(workerId);
+  }
+
+  /** Others who do this kind well. */
+  witnesses(kind: string, except: WorkerId, nowMs: number): readonly WorkerId[] {
+    const witnesses = [...(this.#succeeding.get(kind) ?? [])];
+    return witnesses
+      .filter(([workerId, atMs]) => workerId !== except && nowMs - atMs < successCountsMs)
+      .map(([workerId]) => workerId);
+  }
+
+  /** They have left, or are benched themselves. */
+  dismiss(witnesses: readonly WorkerId[]): void {
+    for (const succeeding of this.#succeeding.values()) {
+      for (const workerId of witnesses) succeeding.delete(workerId);
+    }
+  }
+}
+
+function dropOldest(map: Map<string, unknown>, most: number): void {
+  if (map.size <= most) return;
+  for (const key of map.keys()) {
+    map.delete(key);
+    return;
+  }
+}

@@ -1,0 +1,158 @@
+import type { AttemptError } from '../domain/attempt-error.js';
+import {
+  countsAgainstWorker,
+  kindOfTask,
+  mayBeBenched,
+  mustBeBenched,
+  type FailuresInARow,
+} from '../domain/bench.js';
+import type { WorkerId } from '../domain/ids.js';
+import { benchWorker, trustWorker } from '../store/workers.js';
+import type { Bench } from './bench.js';
+import { approximateNow, instant, type EngineContext } from './context.js';
+import type { Item, News } from './news.js';
+import { TrackRecord } from './track-record.js';
+
+const askAgainMs = 1_000;
+const maxAsked = 10_000;
+
+interface Ended {
+  readonly workerId: WorkerId;
+  readonly queue: string;
+  readonly taskType: string;
+}
+
+/**
+ * Benches workers that fail while others succeed: one that fails at once is always the least loaded
+ * and would drain the queue into the dead letters. Nothing here may fail a report.
+ */
+export class WorkerJudge {
+  readonly #context: EngineContext;
+  readonly #bench: Bench;
+  readonly #news: News;
+  readonly #record = new TrackRecord();
+  readonly #askedAtMs = new Map<WorkerId, number>();
+
+  constructor(context: EngineContext, bench: Bench, news: News) {
+    this.#context = context;
+    this.#bench = bench;
+    this.#news = news;
+  }
+
+  async succeeded(ended: readonly Ended[]): Promise<void> {
+    const nowMs = this.#nowMs();
+    const doubted = new Set<WorkerId>();
+    for (const { workerId, queue, taskType } of ended) {
+      this.#record.succeeded(workerId, kindOfTask(queue, taskType), nowMs);
+      if (this.#bench.standing(workerId).kind !== 'trusted') doubted.add(workerId);
+    }
+    for (const workerId of doubted) await this.#trust(workerId);
+  }
+
+  async failed(ended: readonly (Ended & { readonly error: AttemptError })[]): Promise<void> {
+    const failed = new Set<WorkerId>();
+    for (const { workerId, queue, taskType, error } of ended) {
+      this.#bench.giveBack(workerId, 1);
+      if (!countsAgainstWorker(error)) continue;
+      const kind = kindOfTask(queue, taskType);
+      this.#record.stumbled(workerId, kind);
+      // What it was given before it was benched says nothing new.
+      if (this.#bench.standing(workerId).kind === 'benched') continue;
+      this.#record.failed(workerId, kind);
+      failed.add(workerId);
+    }
+    for (const workerId of failed) await this.#judge(workerId);
+  }
+
+  /** Its failures were reported to another server, and who succeeds reports here. */
+  heardFailing({ workerId, failures }: Item & { kind: 'failing' }): void {
+    if (this.#bench.standing(workerId).kind === 'benched') return;
+    void this.#benchIfOthersSucceed(workerId, new Map(failures));
+  }
+
+  /** Here or at another server. */
+  heardBenched({ workerId, untilMs }: Item & { kind: 'benched' }): void {
+    this.#record.forgetFailures(workerId);
+    this.#bench.set(workerId, untilMs);
+  }
+
+  async #judge(workerId: WorkerId): Promise<void> {
+    const failures = this.#record.failuresOf(workerId);
+    if (!mayBeBenched(failures, this.#isTried(workerId))) return;
+    if (await this.#benchIfOthersSucceed(workerId, failures)) return;
+    if (this.#context.mode === 'redis') this.#ask(workerId, failures);
+  }
+
+  async #benchIfOthersSucceed(workerId: WorkerId, failures: FailuresInARow): Promise<boolean> {
+    const nowMs = this.#nowMs();
+    const witnesses = new Set<WorkerId>();
+    const othersSucceedAt = (kind: string): boolean => {
+      const others = this.#record.witnesses(kind, workerId, nowMs);
+      for (const other of others) witnesses.add(other);
+      return others.length > 0;
+    };
+    if (!mustBeBenched(failures, this.#isTried(workerId), othersSucceedAt)) return false;
+    return this.#carefully(() => this.#benchNow(workerId, failures, [...witnesses]));
+  }
+
+  async #benchNow(
+    workerId: WorkerId,
+    failures: FailuresInARow,
+    witnesses: readonly WorkerId[],
+  ): Promise<boolean> {
+    const { db, settings, log } = this.#context;
+    const now = instant(this.#context);
+    const until = await benchWorker(db, workerId, witnesses, settings.benchMs, now);
+    if (until === null) {
+      this.#record.dismiss(witnesses);
+      return false;
+    }
+    this.#news.tell({ kind: 'benched', workerId, untilMs: until.getTime() });
+    const counts = [...failures].map(([kind, count]) => `${String(count)} × ${readable(kind)}`);
+    const seconds = String(settings.benchMs / 1000);
+    log.warn(
+      { workerId, failedInARow: counts, othersSucceeded: witnesses, benchedUntil: until },
+      `a worker failed again and again at what others succeed at; it gets nothing for ${seconds} s`,
+    );
+    return true;
+  }
+
+  async #trust(workerId: WorkerId): Promise<void> {
+    await this.#carefully(async () => {
+      await trustWorker(this.#context.db, workerId);
+      this.#news.tell({ kind: 'benched', workerId, untilMs: null });
+      this.#context.log.info({ workerId }, 'a worker that was benched succeeded; it is trusted');
+      return true;
+    });
+  }
+
+  #ask(workerId: WorkerId, failures: FailuresInARow): void {
+    const nowMs = performance.now();
+    if (nowMs - (this.#askedAtMs.get(workerId) ?? -Infinity) < askAgainMs) return;
+    if (this.#askedAtMs.size >= maxAsked) this.#askedAtMs.clear();
+    this.#askedAtMs.set(workerId, nowMs);
+    this.#news.tell({ kind: 'failing', workerId, failures: [...failures] });
+  }
+
+  /** False when Postgres did not answer: the next failure, or success, asks again. */
+  async #carefully(write: () => Promise<boolean>): Promise<boolean> {
+    try {
+      return await write();
+    } catch (error) {
+      this.#context.log.warn({ err: error }, 'could not change whether a worker is benched');
+      return false;
+    }
+  }
+
+  #isTried(workerId: WorkerId): boolean {
+    return this.#bench.standing(workerId).kind === 'tried';
+  }
+
+  #nowMs(): number {
+    return approximateNow(this.#context).getTime();
+  }
+}
+
+function readable(kind: string): string {
+  return kind.replace('\n', '/');
+}

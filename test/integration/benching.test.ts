@@ -1,0 +1,281 @@
+import { describe, expect, inject, it } from 'vitest';
+
+import type { Engine } from '../../src/engine/open-engine.js';
+import type { WorkerView } from '../../src/protocol/api.js';
+import { until } from '../support/until.js';
+import {
+  describeOnEveryEngine,
+  describeOnPostgres,
+  drafts,
+  freshQueue,
+  submitAll,
+  TestWorker,
+  type EngineUnderTest,
+} from './support.js';
+
+const taskType = 'call';
+const minuteMs = 60_000;
+
+interface Scene {
+  readonly queue: string;
+  readonly broken: TestWorker;
+  readonly healthy: TestWorker;
+}
+
+async function prepare(engine: Engine, tasks: number): Promise<Scene> {
+  const queue = freshQueue();
+  const broken = await TestWorker.register(engine, { queues: [queue] });
+  const healthy = await TestWorker.register(engine, { queues: [queue] });
+  await submitAll(engine, drafts(tasks, { taskType, queue }));
+  return { queue, broken, healthy };
+}
+
+async function failOneByOne(worker: TestWorker, times: number): Promise<void> {
+  for (let time = 0; time < times; time++) await worker.fail(await worker.takeOne());
+}
+
+async function succeed(worker: TestWorker): Promise<void> {
+  await worker.complete(await worker.takeOne());
+}
+
+async function benched(engine: Engine, tasks = 40): Promise<Scene> {
+  const scene = await prepare(engine, tasks);
+  await succeed(scene.healthy);
+  await failOneByOne(scene.broken, 5);
+  expect(await scene.broken.look()).toEqual([]);
+  return scene;
+}
+
+function viewOf({ engine }: EngineUnderTest, { workerId }: TestWorker): Promise<WorkerView> {
+  return engine.getWorker(workerId);
+}
+
+describeOnEveryEngine('a worker that fails while others succeed', (under) => {
+  it('R-RE11: five failures in a row bench it; the others go on', async () => {
+    const { engine, clock } = under();
+    const { queue, broken, healthy } = await prepare(engine, 40);
+    await succeed(healthy);
+    await failOneByOne(broken, 4);
+    expect(await viewOf(under(), broken)).toMatchObject({ benchedUntil: null });
+    await failOneByOne(broken, 1);
+    expect(await broken.look(10)).toEqual([]);
+    const { benchedUntil } = await viewOf(under(), broken);
+    expect(benchedUntil?.getTime()).toBe(clock.nowMs() + minuteMs);
+    await healthy.completeAll(await healthy.take(10));
+    clock.advance(minuteMs - 1);
+    expect(await broken.look(10)).toEqual([]);
+    await engine.cancelTasks({ queue });
+  });
+
+  it('R-RE11: after a minute it gets three probes at once; one that succeeds clears it', async () => {
+    const { engine, clock } = under();
+    const { queue, broken } = await benched(engine);
+    clock.advance(minuteMs);
+    const probes = await broken.look(10);
+    expect(probes).toHaveLength(3);
+    expect(await broken.look(10)).toEqual([]);
+    const [first, ...others] = probes;
+    if (first === undefined) throw new Error('three were taken');
+    await broken.fail(first);
+    expect(await broken.look(10)).toHaveLength(1);
+    await broken.completeAll(others);
+    expect(await viewOf(under(), broken)).toMatchObject({ benchedUntil: null });
+    expect(await broken.look(10)).toHaveLength(10);
+    await engine.cancelTasks({ queue });
+  });
+
+  it('R-RE11: three probes that fail bench it again', async () => {
+    const { engine, clock } = under();
+    const { queue, broken, healthy } = await benched(engine);
+    clock.advance(minuteMs);
+    for (const probe of await broken.look(3)) await broken.fail(probe);
+    expect(await broken.look(10)).toEqual([]);
+    expect((await viewOf(under(), broken)).benchedUntil?.getTime()).toBe(clock.nowMs() + minuteMs);
+    await succeed(healthy);
+    clock.advance(minuteMs);
+    expect(await broken.look(10)).toHaveLength(3);
+    await engine.cancelTasks({ queue });
+  });
+
+  it('R-RE11: probes whose end nobody hears of do not keep it out for ever', async () => {
+    const { engine, clock } = under();
+    const { queue, broken } = await benched(engine);
+    clock.advance(minuteMs);
+    expect(await broken.look(10)).toHaveLength(3);
+    clock.advance(minuteMs);
+    expect(await broken.look(10)).toHaveLength(3);
+    await engine.cancelTasks({ queue });
+  });
+
+  it('R-RE11: two polls of one worker get three probes together', async () => {
+    const { engine, clock } = under();
+    const { queue, broken } = await benched(engine);
+    clock.advance(minuteMs);
+    const answers = await Promise.all([broken.look(2), broken.look(2), broken.look(2)]);
+    expect(answers.flat()).toHaveLength(3);
+    await engine.cancelTasks({ queue });
+  });
+
+  it('R-RE11: a worker that is alone is never benched, nor are all when the service is down', async () => {
+    const { engine } = under();
+    const { queue, broken, healthy } = await prepare(engine, 40);
+    await failOneByOne(broken, 10);
+    expect(await broken.look()).toHaveLength(1);
+    // Another one succeeded, until the service went down for it as well.
+    await succeed(healthy);
+    await failOneByOne(healthy, 1);
+    await failOneByOne(broken, 6);
+    await failOneByOne(healthy, 6);
+    for (const worker of [broken, healthy]) {
+      expect(await viewOf(under(), worker)).toMatchObject({ benchedUntil: null });
+    }
+    await engine.cancelTasks({ queue });
+  });
+
+  it('R-RE11: who has left does not show that the work can be done', async () => {
+    const { engine } = under();
+    const { queue, broken, healthy } = await prepare(engine, 20);
+    await succeed(healthy);
+    await engine.deregister(healthy.workerId);
+    await failOneByOne(broken, 8);
+    expect(await broken.look()).toHaveLength(1);
+    await engine.cancelTasks({ queue });
+  });
+
+  it('R-RE11: the fault of a task, or a service that says "slow down", is not the worker’s', async () => {
+    const { engine } = under();
+    const { queue, broken, healthy } = await prepare(engine, 40);
+    await succeed(healthy);
+    for (const error of [
+      { code: 'INVALID_INPUT' },
+      { code: 'NOT_FOUND', retriable: false },
+      { code: 'RATE_LIMITED', retryAfterSeconds: 0 },
+    ]) {
+      for (let time = 0; time < 5; time++) await broken.fail(await broken.takeOne(), error);
+    }
+    expect(await viewOf(under(), broken)).toMatchObject({ benchedUntil: null });
+    await engine.cancelTasks({ queue });
+  });
+
+  it('R-RE11: success at another kind of task is no evidence; a success of its own begins anew', async () => {
+    const { engine } = under();
+    const { queue, broken, healthy } = await prepare(engine, 40);
+    const other = freshQueue();
+    await submitAll(engine, drafts(1, { taskType, queue: other }));
+    await healthy.complete(await healthy.takeOne({ queues: [other] }));
+    await failOneByOne(broken, 6);
+    await succeed(broken);
+    await succeed(healthy);
+    await failOneByOne(broken, 4);
+    await succeed(broken);
+    await failOneByOne(broken, 4);
+    expect(await viewOf(under(), broken)).toMatchObject({ benchedUntil: null });
+    await engine.cancelTasks({ queue });
+  });
+
+  it('R-RE11: a benched worker takes no wake-up from others, and still hears news', async () => {
+    const { engine } = under();
+    const { queue, broken, healthy } = await benched(engine, 7);
+    const held = await healthy.takeOne();
+    expect(await healthy.look()).toEqual([]);
+    // The benched one waits longest and is the least loaded: it would be woken first.
+    const waits = engine.poll(broken.workerId, { availableCapacity: 1_000, waitMs: 20_000 });
+    const others = healthy.look(1, { waitMs: 20_000 });
+    await submitAll(engine, drafts(1, { taskType, queue }));
+    const [task] = await others;
+    expect(task).toBeDefined();
+    await engine.drainWorker(broken.workerId);
+    expect(await waits).toMatchObject({ tasks: [], drain: true });
+    await healthy.complete(held);
+    await engine.cancelTasks({ queue });
+  });
+
+  it('R-RE11: a worker that waits for work when it is benched lets go of it', async () => {
+    const { engine } = under();
+    const { queue, broken, healthy } = await prepare(engine, 6);
+    const held = await broken.take(5);
+    await succeed(healthy);
+    const waits = broken.look(1, { waitMs: 20_000 });
+    for (const task of held) await broken.fail(task);
+    await until('the worker to be benched', async () => {
+      const { benchedUntil } = await viewOf(under(), broken);
+      return benchedUntil === null ? null : true;
+    });
+    const others = healthy.look(1, { waitMs: 20_000 });
+    await submitAll(engine, drafts(1, { taskType, queue }));
+    expect(await others).toHaveLength(1);
+    await engine.drainWorker(broken.workerId);
+    expect(await waits).toEqual([]);
+    await engine.cancelTasks({ queue });
+  });
+
+  it('R-RE11: explain does not count a benched worker as free', async () => {
+    const { engine, clock } = under();
+    const { queue, healthy } = await benched(engine, 6);
+    const [taskId] = await submitAll(engine, drafts(1, { taskType, queue }));
+    if (taskId === undefined) throw new Error('one was submitted');
+    await engine.heartbeat(healthy.workerId, { currentLoad: 1_000, status: 'active' });
+    const busy = await engine.explainTask(taskId);
+    expect(busy.reasons.find(({ kind }) => kind === 'workers_busy')?.detail).toContain('1 more');
+    await engine.deregister(healthy.workerId);
+    const { reasons } = await engine.explainTask(taskId);
+    const until = new Date(clock.nowMs() + minuteMs);
+    expect(reasons.find(({ kind }) => kind === 'workers_busy')).toMatchObject({ until });
+    clock.advance(minuteMs);
+    const after = await engine.explainTask(taskId);
+    expect(after.reasons.map(({ kind }) => kind)).not.toContain('workers_busy');
+    await engine.cancelTasks({ queue });
+  });
+});
+
+describe('benched, as time passes', () => {
+  describeOnPostgres('one server', (server) => {
+    it('R-RE11: a poll that waits gets its probes when the time is over', async () => {
+      const engine = await server().open({ settings: { benchMs: 2_000 } });
+      const { broken, healthy } = await prepare(engine, 40);
+      await succeed(healthy);
+      await failOneByOne(broken, 5);
+      expect(await broken.look(10, { waitMs: 30_000 })).toHaveLength(3);
+    });
+
+    it('R-RE11: a server that is started again knows who is benched', async () => {
+      const first = await server().open();
+      const { broken } = await benched(first);
+      await first.close();
+      const second = await server().open();
+      expect(await new TestWorker(second, broken.workerId).look(10)).toEqual([]);
+    });
+  });
+
+  describeOnPostgres('two servers', (server) => {
+    const open = () => server().open({ redisUrl: inject('redisUrl') });
+
+    it('R-RE11: benched at one server, it gets nothing at the other, until it succeeds', async () => {
+      const first = await open();
+      const second = await open();
+      const { broken } = await prepare(first, 40);
+      const held = await broken.take(6);
+      const [good, ...bad] = held;
+      if (good === undefined) throw new Error('six were taken');
+      const elsewhere = new TestWorker(second, broken.workerId);
+      // The healthy one reports to the other server, so that each knows half of it.
+      const healthy = await TestWorker.register(second);
+      await succeed(healthy);
+      for (const task of bad) await broken.fail(task);
+      await until('the other server to bench it', async () => {
+        const { benchedUntil } = await first.getWorker(broken.workerId);
+        return benchedUntil === null ? null : true;
+      });
+      await until('both servers to know', async () => {
+        const taken = [...(await broken.look()), ...(await elsewhere.look())];
+        for (const { taskId } of taken) await first.cancelTask(taskId);
+        return taken.length === 0 ? true : null;
+      });
+      await elsewhere.complete(good);
+      await until('both servers to trust it', async () => {
+        const taken = [await broken.look(), await elsewhere.look()];
+        return taken.every(({ length }) => length === 1) ? true : null;
+      });
+    });
+  });
+});
