@@ -1,5 +1,5 @@
 import { attemptErrorCodes, type AttemptError } from '../domain/attempt-error.js';
-import type { TaskId, WorkerId } from '../domain/ids.js';
+import type { WorkerId } from '../domain/ids.js';
 import { maxDeferrals, maxReturns } from '../domain/retry-policy.js';
 import { LockedError } from '../store/database.js';
 import { expireTasks } from '../store/expire-tasks.js';
@@ -8,22 +8,18 @@ import { freeHeldWorkflows } from '../store/hold-workflows.js';
 import { ensurePartitions } from '../store/partitions.js';
 import { purgeKeys } from '../store/purge-keys.js';
 import { purgeLevels } from '../store/bucket-levels.js';
-import { findStates } from '../store/read-tasks.js';
 import { releaseStuckWorkflows } from '../store/release-stuck-workflows.js';
 import { buryLapsedWorkers, findOrphans, findOverdue } from '../store/sweep-attempts.js';
 import { purgeWorkers } from '../store/workers.js';
-import { walkQueued, type QueuedCursor } from '../store/walk-line.js';
 import { instant, tell, type EngineContext } from './context.js';
 import type { AttemptEnd, EndAttempts } from './end-attempts.js';
 import type { Feeder } from './feeder.js';
 import type { News } from './news.js';
 import { failedAttempt } from './report.js';
 import type { Slots } from './slots.js';
-import type { Throughput } from './throughput.js';
 
 const maxAttemptsAtOnce = 1_000;
 const maxExpiredAtOnce = 1_000;
-const maxWalkedAtOnce = 1_000;
 const maxSlotsAtOnce = 1_000;
 const maxWorkflowsAtOnce = 200;
 const maxKeysAtOnce = 1_000;
@@ -39,7 +35,6 @@ export interface SweeperParts {
   readonly endAttempts: EndAttempts;
   readonly feeder: Feeder;
   readonly news: News;
-  readonly throughput: Throughput;
   /** Since when workers could have been heard: Postgres reachable, this process not frozen. */
   readonly hearing: Hearing;
   readonly slots: Slots;
@@ -68,7 +63,6 @@ export class Hearing {
 export class Sweeper {
   readonly #context: EngineContext;
   readonly #parts: SweeperParts;
-  #queuedCursor: QueuedCursor | null = null;
   #workflowCursor: string | null = null;
   #nextUpkeepMs = 0;
   #lastTickMs = performance.now();
@@ -87,7 +81,6 @@ export class Sweeper {
     await this.#unlessLocked(() => this.#endOverdue());
     await this.#unlessLocked(() => this.#expire());
     await this.#parts.slots.compare(maxSlotsAtOnce);
-    await this.#offerLost();
     await this.#unlessLocked(() => this.#freeWorkflows());
     if (performance.now() >= this.#nextUpkeepMs) await this.upkeep();
     return this.#context.settings.sweepIntervalMs;
@@ -184,40 +177,6 @@ export class Sweeper {
       tell(this.#context, { taskId, queue, taskType, priority, ...move, errorCode });
     }
     this.#parts.feeder.noteUnknownBacklog();
-  }
-
-  /** A lap over everything queued, a stretch a tick: what the ready queue lost is offered again. */
-  async #offerLost(): Promise<void> {
-    const { db, ready } = this.#context;
-    const { rows, next } = await walkQueued(
-      db,
-      this.#queuedCursor,
-      maxWalkedAtOnce,
-      instant(this.#context),
-    );
-    this.#queuedCursor = next;
-    const lost = await this.#findLost(rows.map(({ taskId }) => taskId));
-    if (lost.size === 0) return;
-    const offers = rows.filter(({ taskId }) => lost.has(taskId));
-    const answer = await ready.offer(offers);
-    if (answer.kind === 'rebuild') return;
-    const full = offers.filter((_, index) => answer.outcomes[index] === 'full');
-    await this.#unlessLocked(() => this.#parts.feeder.giveBack(full));
-    const accepted = answer.outcomes.filter((outcome) => outcome === 'accepted').length;
-    this.#parts.throughput.reoffered.add(this.#context.db.nowMs(), accepted);
-  }
-
-  /**
-   * Queued, and not held. What was taken and completed since it was read looks the same at first:
-   * offered again, it would hold a place that the feeder has promised to another.
-   */
-  async #findLost(taskIds: readonly TaskId[]): Promise<ReadonlySet<TaskId>> {
-    const { db, ready } = this.#context;
-    const missing = taskIds.length === 0 ? [] : await ready.missing(taskIds);
-    if (missing.length === 0) return new Set();
-    const states = await findStates(db, missing);
-    const queued = missing.filter((taskId) => states.get(taskId) === 'queued');
-    return new Set(await ready.missing(queued));
   }
 
   async #freeWorkflows(): Promise<void> {

@@ -1,0 +1,69 @@
+import type { TaskId } from '../domain/ids.js';
+import { LockedError } from '../store/database.js';
+import { findStates } from '../store/read-tasks.js';
+import { walkQueued, type QueuedCursor } from '../store/walk-line.js';
+import { instant, type EngineContext } from './context.js';
+import type { Feeder } from './feeder.js';
+import type { Throughput } from './throughput.js';
+
+/** A thousand a second, in pieces that nobody notices: all at once they held up every p99. */
+const walkedAtOnce = 100;
+const piecesPerSweep = 10;
+
+/** Walks over everything queued, lap after lap: what the ready queue lost is offered again. */
+export class LostEntries {
+  readonly #context: EngineContext;
+  readonly #feeder: Feeder;
+  readonly #throughput: Throughput;
+  #cursor: QueuedCursor | null = null;
+
+  constructor(context: EngineContext, feeder: Feeder, throughput: Throughput) {
+    this.#context = context;
+    this.#feeder = feeder;
+    this.#throughput = throughput;
+  }
+
+  /** A short lap is one look a sweep. */
+  async tick(): Promise<number> {
+    const { sweepIntervalMs } = this.#context.settings;
+    await this.#walk();
+    return this.#cursor === null ? sweepIntervalMs : sweepIntervalMs / piecesPerSweep;
+  }
+
+  async #walk(): Promise<void> {
+    const { db, ready } = this.#context;
+    const { rows, next } = await walkQueued(db, this.#cursor, walkedAtOnce, instant(this.#context));
+    this.#cursor = next;
+    const lost = await this.#findLost(rows.map(({ taskId }) => taskId));
+    if (lost.size === 0) return;
+    const offers = rows.filter(({ taskId }) => lost.has(taskId));
+    const answer = await ready.offer(offers);
+    if (answer.kind === 'rebuild') return;
+    const accepted = answer.outcomes.filter((outcome) => outcome === 'accepted').length;
+    this.#throughput.reoffered.add(db.nowMs(), accepted);
+    await this.#giveBack(offers.filter((_, index) => answer.outcomes[index] === 'full'));
+  }
+
+  /**
+   * Queued, and not held. What was taken and completed since it was read looks the same at first:
+   * offered again, it would hold a place that the feeder has promised to another.
+   */
+  async #findLost(taskIds: readonly TaskId[]): Promise<ReadonlySet<TaskId>> {
+    const { db, ready } = this.#context;
+    const missing = taskIds.length === 0 ? [] : await ready.missing(taskIds);
+    if (missing.length === 0) return new Set();
+    const states = await findStates(db, missing);
+    const queued = missing.filter((taskId) => states.get(taskId) === 'queued');
+    return new Set(await ready.missing(queued));
+  }
+
+  /** A row that somebody holds is met again in the next lap. */
+  async #giveBack(full: Parameters<Feeder['giveBack']>[0]): Promise<void> {
+    try {
+      await this.#feeder.giveBack(full);
+    } catch (error) {
+      if (!(error instanceof LockedError)) throw error;
+      this.#context.log.debug({ err: error }, 'a row is locked; the next lap tries again');
+    }
+  }
+}
