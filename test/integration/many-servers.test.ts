@@ -66,19 +66,27 @@ describeOnPostgres('many servers', (server) => {
     expect(await worker.look(20)).toHaveLength(19);
   });
 
-  it('R-CH7: of two puts at once both servers keep the same', async () => {
+  it('R-CH7: of two puts at once both servers keep the same, and it is what holds', async () => {
     const [first, second] = await Promise.all([open(), open()]);
-    for (let round = 1; round <= 10; round += 1) {
+    await submitAll(first, drafts(20, { taskType: 'noop', queue: 'both' }));
+    const worker = await TestWorker.register(second, { queues: ['both'] });
+    for (let round = 1; round <= 8; round += 1) {
       await Promise.all([
-        first.putQueue('both', perMinute(round)),
-        second.putQueue('both', perMinute(1_000 + round)),
+        first.putQueue('both', { maxConcurrency: round }),
+        second.putQueue('both', { maxConcurrency: 10 + round }),
       ]);
       const stored = await first.getQueue('both');
       expect(await second.getQueue('both')).toMatchObject({
         version: stored.version,
         settings: stored.settings,
       });
-      await first.submit({ taskType: 'noop', queue: 'both' });
+      const taken = await worker.look(20);
+      expect(taken).toHaveLength(stored.settings.maxConcurrency ?? 0);
+      await second.release(worker.workerId, taken);
+      await until('all to be back', async () => {
+        const { live } = await first.getQueue('both');
+        return live.running === 0 && live.depth.medium === 20;
+      });
     }
   });
 
@@ -239,6 +247,18 @@ describeOnPostgres('R-RE7: Redis is only a hint', (server) => {
     expect(task.taskId).toBe(taskId);
     await worker.complete(task);
     await untilStatus(engine, taskId, 'completed');
+  });
+
+  it('a poll that waits goes on waiting through the loss, and is answered after it', async () => {
+    const engine = await open();
+    const worker = await TestWorker.register(engine, { queues: ['through'] });
+    const waiting = worker.look(1, { waitMs: 30_000 });
+    await settle();
+    await redis.kill('SIGKILL');
+    await until('the loss to be noticed', () => engine.readyQueueTrouble() !== null);
+    const { taskId } = await engine.submit({ taskType: 'noop', queue: 'through' });
+    await redis.restart();
+    expect((await waiting).map((task) => task.taskId)).toEqual([taskId]);
   });
 
   it('a report that comes while it is away counts, and its slot is free afterwards', async () => {

@@ -109,30 +109,6 @@ describeOnPostgres('waiting polls', (postgres) => {
     return running.map(({ done }) => done);
   }
 
-  it('a poll is quiet while the ready queue is away, and looks when it is back', async () => {
-    const { engine, ready } = await open();
-    await engine.submit(lane);
-    const worker = await TestWorker.register(engine);
-    const take = vi.spyOn(ready, 'take');
-    const trouble = vi.spyOn(ready, 'trouble').mockReturnValue('Redis is away');
-    expect(await worker.look(1, { waitMs: 50 })).toEqual([]);
-    const waiting = worker.takeOne();
-    await pause(100);
-    expect(take).not.toHaveBeenCalled();
-    trouble.mockReturnValue(null);
-    expect((await waiting).attempt).toBe(1);
-  });
-
-  it('a take that failed because the ready queue went away is made again', async () => {
-    const { engine, ready } = await open();
-    await engine.submit(lane);
-    const worker = await TestWorker.register(engine);
-    const trouble = vi.spyOn(ready, 'trouble').mockReturnValueOnce(null);
-    trouble.mockReturnValueOnce('Redis is away');
-    vi.spyOn(ready, 'take').mockRejectedValueOnce(new Error('connection lost'));
-    expect((await worker.takeOne()).attempt).toBe(1);
-  });
-
   it('R-RE7: polls wait while the ready queue is rebuilt, and one then looks for all', async () => {
     const { engine, ready } = await open();
     const workers = await registerMany(engine, 50);
