@@ -49,12 +49,16 @@ export default defineConfig(
     files: ['**/*.{js,mjs}'],
     languageOptions: {
       globals: {
+        AbortController: 'readonly',
+        AbortSignal: 'readonly',
         clearInterval: 'readonly',
+        clearTimeout: 'readonly',
         console: 'readonly',
         fetch: 'readonly',
         performance: 'readonly',
         process: 'readonly',
         setInterval: 'readonly',
+        setTimeout: 'readonly',
       },
     },
   },

@@ -1,53 +1,89 @@
-// A worker in plain HTTP calls, in any language that has them: register, poll, report, heartbeat.
-// node plain-fetch-worker.mjs [server]
+// A worker in plain HTTP calls, as it can be written in any language:
+// node examples/plain-fetch-worker.mjs [http://127.0.0.1:7700]
+import { setTimeout as delay } from 'node:timers/promises';
+
 const server = process.argv[2] ?? 'http://127.0.0.1:7700';
+const offer = { task_types: ['count-words'], capacity: 10 };
+const running = new Map(); // lease → { task_id, abort }
+let stopping = false;
 
-async function post(path, body) {
-  const response = await fetch(`${server}/internal/workers/${path}`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify(body),
-  });
-  const answer = await response.json();
-  if (!response.ok) throw new Error(`${answer.code}: ${answer.detail}`);
-  return answer;
-}
-
-function countWords({ text }) {
+/** Your work goes here. This counts words, and takes as many seconds as it is told to. */
+async function countWords({ text, seconds = 0 }, signal) {
+  await delay(seconds * 1000, undefined, { signal });
   return { words: text.split(' ').length };
 }
 
-async function run({ task_id, lease, parameters }) {
-  held.add(task_id);
+/** Null when the server is away, or can't answer now: worth another try. */
+async function post(path, body) {
+  const headers = { 'content-type': 'application/json' };
+  const signal = AbortSignal.timeout(10_000);
+  const request = { method: 'POST', headers, body: JSON.stringify(body), signal };
+  const response = await fetch(`${server}/internal/workers/${path}`, request).catch(() => null);
+  const answer = await response?.json().catch(() => null);
+  return response?.status < 500 && response.status !== 429 ? answer : null;
+}
+
+async function untilAnswered(send) {
+  return (await send()) ?? delay(1000).then(() => untilAnswered(send));
+}
+
+async function register() {
+  const answer = await untilAnswered(() => post('register', offer));
+  console.log(`registered as ${answer.worker_id}`);
+  return answer;
+}
+let registered = register();
+
+async function call(name, body) {
+  const known = registered;
+  const answer = await post(`${(await known).worker_id}/${name}`, body);
+  if (!answer?.code) return answer;
+  if (answer.code !== 'worker_unknown') throw new Error(`${answer.code}: ${answer.detail}`);
+  // The server forgot this worker. Under its new id its leases stay good.
+  if (registered === known) registered = register();
+  return null;
+}
+
+async function run({ task_id, lease, parameters, timeout_seconds }) {
+  const abort = new AbortController();
+  const timer = setTimeout(() => abort.abort('TIMEOUT'), timeout_seconds * 1000);
+  running.set(lease, { task_id, abort });
+  const report = (end) => untilAnswered(() => call('result', { task_id, lease, ...end }));
   try {
-    const result = countWords(parameters);
-    await post(`${worker_id}/result`, { task_id, lease, status: 'completed', result });
+    await report({ status: 'completed', result: await countWords(parameters, abort.signal) });
   } catch (error) {
-    const failure = { code: 'ERROR', message: String(error) };
-    await post(`${worker_id}/result`, { task_id, lease, status: 'failed', error: failure });
-  } finally {
-    held.delete(task_id);
+    const code = abort.signal.reason ?? 'ERROR';
+    // Of a cancelled task the server only wants to know that it has stopped.
+    if (code === 'CANCELLED') await call('release', { tasks: [{ task_id, lease }] });
+    else await report({ status: 'failed', error: { code, message: String(error) } });
   }
+  clearTimeout(timer);
+  running.delete(lease);
+  console.log(`${task_id} ${abort.signal.reason ?? 'ended'}`);
 }
 
-const slots = 10;
-const held = new Set();
-const offer = { task_types: ['count-words'], capacity: slots };
-const { worker_id, heartbeat_interval_ms } = await post('register', offer);
-console.log(`worker ${worker_id} is ready`);
+function heed({ cancelled = [], lost = [], drain = false, should_drain = false }) {
+  for (const { task_id, abort } of running.values())
+    if ([...cancelled, ...lost].includes(task_id)) abort.abort('CANCELLED');
+  stopping ||= drain || should_drain;
+}
 
-// Whoever is silent for longer than its lease loses its tasks to others.
-const heartbeat = setInterval(() => {
-  const beat = { status: 'active', current_load: held.size, current_tasks: [...held] };
-  post(`${worker_id}/heartbeat`, beat).catch(console.error);
-}, heartbeat_interval_ms);
+/** Whoever is silent for longer than its lease loses its tasks to others. */
+async function beat() {
+  const current_tasks = Array.from(running.values(), ({ task_id }) => task_id);
+  const load = { current_load: running.size, current_tasks };
+  heed((await call('heartbeat', { status: stopping ? 'draining' : 'active', ...load })) ?? {});
+}
 
-let stopping = false;
-process.once('SIGTERM', () => (stopping = true));
+process.once('SIGTERM', () => (stopping = true)).once('SIGINT', () => (stopping = true));
+const beats = setInterval(beat, (await registered).heartbeat_interval_ms);
 while (!stopping) {
-  const poll = { available_capacity: slots - held.size, wait_seconds: 1 };
-  const { tasks } = await post(`${worker_id}/poll`, poll);
-  for (const task of tasks) void run(task);
+  const free = offer.capacity - running.size;
+  const answer = free ? await call('poll', { available_capacity: free, wait_seconds: 2 }) : null;
+  answer?.tasks.forEach(run);
+  heed(answer ?? {});
+  if (answer === null) await delay(free ? 1000 : 20);
 }
-clearInterval(heartbeat);
-await post(`${worker_id}/deregister`, {});
+while (running.size > 0) await delay(20);
+clearInterval(beats);
+await post(`${(await registered).worker_id}/deregister`, {});
