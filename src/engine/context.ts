@@ -20,6 +20,8 @@ export interface EngineContext {
   readonly closeLinks: () => Promise<void>;
   /** Whose ready queue: this process's own, or the one that all servers share. */
   readonly mode: ReadyQueueMode;
+  /** Names the Redis of the ready queue, so that servers find out whether they share it. */
+  readonly place?: () => Promise<string | null>;
   readonly events: TaskEvents;
   readonly settings: EngineSettings;
   readonly log: Logger;

@@ -72,6 +72,7 @@ async function openOn(options: OpenEngineOptions, context: EngineContext): Promi
 interface ReadyLinks {
   readonly ready: ReadyQueue;
   readonly bus: Bus;
+  readonly place?: () => Promise<string | null>;
   close(): Promise<void>;
 }
 
@@ -87,10 +88,11 @@ async function openReadyQueue(
   }
   // The hash tag keeps all keys of one database in one slot, and those of two databases apart.
   const prefix = `sluice:{${await findInstallationId(db)}}:`;
-  const [{ openRedis }, { RedisBus }, { RedisReadyQueue }] = await Promise.all([
+  const [{ openRedis }, { RedisBus }, { RedisReadyQueue }, { findPlace }] = await Promise.all([
     import('../ready/redis/connection.js'),
     import('../ready/redis/bus.js'),
     import('../ready/redis/redis-ready-queue.js'),
+    import('../ready/redis/place.js'),
   ]);
   const connection = await openRedis(redisUrl, log);
   const bus = new RedisBus(connection, prefix, log);
@@ -104,6 +106,7 @@ async function openReadyQueue(
   return {
     ready,
     bus,
+    place: () => findPlace(connection, prefix),
     close: async () => {
       await ready.close();
       await bus.close();
@@ -123,6 +126,7 @@ function createContext(
     ready: links.ready,
     bus: links.bus,
     closeLinks: () => links.close(),
+    ...(links.place === undefined ? {} : { place: links.place }),
     mode: options.redisUrl === undefined ? 'memory' : 'redis',
     events: new TaskEvents((error) => {
       log.error({ err: error }, 'a listener of task events threw');

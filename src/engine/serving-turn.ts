@@ -80,8 +80,6 @@ export class ServingTurn {
   async leave(): Promise<void> {
     if (!this.#holds) return;
     await this.#stepDown(this.holds());
-    // With Redis the row is everybody's, and lapses when the last one has left.
-    if (this.#context.mode === 'redis') return;
     await leaveServing(this.#context.db.urgent, this.#holder);
   }
 
@@ -115,10 +113,14 @@ export class ServingTurn {
       });
   }
 
-  #ask(): Promise<Serving> {
+  async #ask(): Promise<Serving> {
     const { db, settings, mode } = this.#context;
-    const { servingLeaseMs } = settings;
-    return takeServing(db.urgent, this.#holder, mode, servingLeaseMs, instant(this.#context));
+    const shared = {
+      place: (await this.#context.place?.()) ?? null,
+      isServing: this.#holds,
+    };
+    const now = instant(this.#context);
+    return takeServing(db.urgent, this.#holder, mode, settings.servingLeaseMs, now, shared);
   }
 
   async #isRenewed(): Promise<boolean> {
@@ -146,7 +148,7 @@ export class ServingTurn {
   }
 
   #sayStandby(theirs: ReadyQueueMode): void {
-    this.#mixture = theirs === this.#context.mode ? null : whyMixture(theirs);
+    this.#mixture = whyMixture(this.#context.mode, theirs);
     if (this.#standbySaid) return;
     this.#standbySaid = true;
     this.#options.onStandby(
@@ -156,7 +158,12 @@ export class ServingTurn {
   }
 }
 
-function whyMixture(theirs: ReadyQueueMode): string {
+/** Null: they serve from memory, as this one would. With Redis only those of another one stand by. */
+function whyMixture(ours: ReadyQueueMode, theirs: ReadyQueueMode): string | null {
+  if (ours === 'memory' && theirs === 'memory') return null;
+  if (ours === 'redis' && theirs === 'redis') {
+    return 'Servers with another Redis serve this database. Give this one the same REDIS_URL.';
+  }
   return theirs === 'redis'
     ? 'Servers with Redis serve this database. Give this one the same REDIS_URL.'
     : 'A server without Redis serves this database. Give it the same REDIS_URL and start it again, ' +

@@ -92,6 +92,25 @@ describeOnEveryDatabase('serving', (db) => {
     expect(late.kind).toBe('serving');
     expect(await renewServing(db(), one, atSecond(11))).toBe(false);
   });
+
+  it('R-CH12: whoever comes with another Redis stands by until the others are gone', async () => {
+    const at = (place: string | null, isServing = false) => ({ place, isServing });
+    const take = async (holder: string, second: number, shared: ReturnType<typeof at>) =>
+      (await takeServing(db(), holder, 'redis', leaseMs, atSecond(second), shared)).kind;
+    expect(await take(one, 0, at('a'))).toBe('serving');
+    expect(await take(two, 1, at('a'))).toBe('serving');
+    expect(await take(three, 2, at('b'))).toBe('standby');
+    // It can't be asked now.
+    expect(await take(three, 3, at(null))).toBe('serving');
+    expect(await take(randomUUID(), 4, at('b'))).toBe('standby');
+    // Flushed: those who serve name it anew, and the others are let in again.
+    expect(await take(one, 5, at('b', true))).toBe('serving');
+    expect(await take(two, 6, at('b'))).toBe('serving');
+    expect(await take(three, 6, at('c'))).toBe('standby');
+    expect(await take(three, 16.001, at('c'))).toBe('serving');
+    await leaveServing(db(), three);
+    expect(await take(one, 17, at('a'))).toBe('serving');
+  });
 });
 
 describeOnPostgres('serving at once', (postgres) => {

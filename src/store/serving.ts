@@ -11,10 +11,20 @@ export type Serving =
       readonly renewedAt: Date;
     };
 
+export interface SharedPlace {
+  /** Which Redis; null: it does not answer, or nobody asks. */
+  readonly place: string | null;
+  /** It serves already, and keeps its turn when its Redis got another name by a flush. */
+  readonly isServing: boolean;
+}
+
+const noPlace: SharedPlace = { place: null, isServing: false };
+
 /**
  * With the ready queue in memory one process serves at a time; with Redis all do, and the row only
  * says that Redis is in use. Also renews: in memory whoever holds it, with Redis any of them for all.
- * The two never serve at once: each waits until the turn of the other has lapsed.
+ * The two never serve at once: each waits until the turn of the other has lapsed. So does one that
+ * comes with another Redis than those who serve.
  */
 export async function takeServing(
   db: Queryable,
@@ -22,25 +32,27 @@ export async function takeServing(
   mode: ReadyQueueMode,
   leaseMs: number,
   now: Instant,
+  shared: SharedPlace = noPlace,
 ): Promise<Serving> {
   const taken = await db.query(
-    `insert into sluice.serving as s (holder, ready_queue, renewed_at)
-     values ($1::uuid, $2, coalesce($4::timestamptz, now()))
+    `insert into sluice.serving as s (holder, ready_queue, place, renewed_at)
+     values ($1::uuid, $2, $5, coalesce($4::timestamptz, now()))
      on conflict (only_row) do update set
        holder = excluded.holder, ready_queue = excluded.ready_queue,
-       renewed_at = excluded.renewed_at
+       place = coalesce(excluded.place, s.place), renewed_at = excluded.renewed_at
      where s.holder = excluded.holder
-       or (s.ready_queue = 'redis' and excluded.ready_queue = 'redis')
+       or (s.ready_queue = 'redis' and excluded.ready_queue = 'redis'
+         and ($6 or coalesce(s.place = excluded.place, true)))
        or s.renewed_at < excluded.renewed_at - $3::float8 * interval '1 ms'
      returning s.holder`,
-    [holder, mode, leaseMs, now],
+    [holder, mode, leaseMs, now, shared.place, shared.isServing],
   );
   if (taken.length > 0) return { kind: 'serving' };
   const [row] = await db.query<{ holder: string; ready_queue: ReadyQueueMode; renewed_at: Date }>(
     'select holder, ready_queue, renewed_at from sluice.serving',
   );
   // It left in between the two statements.
-  if (row === undefined) return takeServing(db, holder, mode, leaseMs, now);
+  if (row === undefined) return takeServing(db, holder, mode, leaseMs, now, shared);
   return {
     kind: 'standby',
     holder: row.holder,
@@ -63,10 +75,11 @@ export async function renewServing(db: Queryable, holder: string, now: Instant):
 }
 
 /**
- * The next one need not wait for the lease to lapse. With Redis nothing happens: others may still
- * serve, so the row stays until none of them renews it.
+ * The next one need not wait for the lease to lapse. With Redis others may still serve, so the row
+ * stays until none of them renews it; only the place is forgotten, which they soon say again.
  */
 export async function leaveServing(db: Queryable, holder: string): Promise<void> {
+  await db.query(`update sluice.serving set place = null where ready_queue = 'redis'`);
   await db.query(`delete from sluice.serving where holder = $1::uuid and ready_queue = 'memory'`, [
     holder,
   ]);

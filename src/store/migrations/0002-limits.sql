@@ -61,6 +61,9 @@ alter table sluice.limits
 
 create index limits_changed on sluice.limits (changed_at);
 
+-- Which Redis it is that servers share, by a name that is kept in it.
+alter table sluice.serving add column place text;
+
 -- Until when a worker gets nothing, since it fails while others succeed. It stays until the worker
 -- succeeds: in the past, the worker is tried with a few tasks.
 alter table sluice.workers add column benched_until timestamptz;
