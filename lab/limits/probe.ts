@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { spreadOf, type Spread } from './measure.js';
+import { spreadOf, type Spread } from '../shared/measure.js';
 
 const everyMs = 50;
 

@@ -8,7 +8,7 @@ import {
   overlapOf,
   shareUsed,
   spreadOf,
-} from '../../lab/limits/measure.js';
+} from '../../lab/shared/measure.js';
 import { nearestWindow, type TokenCall } from '../../lab/limits/scenarios/tokens.js';
 
 describe('what the lab measures with', () => {

@@ -2,7 +2,7 @@ import { Client } from 'pg';
 import { expect, it, onTestFinished } from 'vitest';
 
 import { deliveryDelays, readClaims, timesOf } from '../../lab/limits/claims.js';
-import { jitterOf, mostBeyondRate, mostInWindow, overlapOf } from '../../lab/limits/measure.js';
+import { jitterOf, mostBeyondRate, mostInWindow, overlapOf } from '../../lab/shared/measure.js';
 import { Probe } from '../../lab/limits/probe.js';
 import { startStandIn } from '../../lab/limits/stand-in.js';
 import type { QueueChange, TaskDraft } from '../../src/protocol/api.js';

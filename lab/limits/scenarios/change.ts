@@ -1,8 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { timesOf } from '../claims.js';
-import { requests, type Cluster } from '../cluster.js';
-import { spreadOf } from '../measure.js';
-import { count, judged, ms, type Scenario } from '../scenario.js';
+import { Cluster, requests } from '../cluster.js';
+import { spreadOf } from '../../shared/measure.js';
+import { count, judged, ms, type Scenario } from '../../shared/scenario.js';
 
 const queue = 'changed';
 const slow = { limits: [requests(60, 60)] };
@@ -17,7 +17,7 @@ export const change: Scenario = {
   name: 'change',
   about: 'from 60 to 6,000 a minute by a PUT at server A, seen by workers at server B, and back',
   run: async (lab) => {
-    await using cluster = await lab.start({ servers: 2, ready: 'redis' });
+    await using cluster = await Cluster.start(lab.postgresUrl, { servers: 2, ready: 'redis' });
     const rounds = lab.size(5, 1);
     await cluster.put(queue, slow);
     const length = rounds * 1_000;

@@ -1,5 +1,6 @@
-import { seededRandom, overlapOf } from '../measure.js';
-import { count, judged, noted, percent, seconds, type Scenario } from '../scenario.js';
+import { Cluster } from '../cluster.js';
+import { seededRandom, overlapOf } from '../../shared/measure.js';
+import { count, judged, noted, percent, seconds, type Scenario } from '../../shared/scenario.js';
 
 const most = 7;
 const queue = 'few';
@@ -8,7 +9,7 @@ export const concurrency: Scenario = {
   name: 'concurrency',
   about: 'max_concurrency 7 with 3 servers and 20 workers of 5 slots, calls of 50 to 150 ms',
   run: async (lab) => {
-    await using cluster = await lab.start({ servers: 3, ready: 'redis' });
+    await using cluster = await Cluster.start(lab.postgresUrl, { servers: 3, ready: 'redis' });
     await cluster.put(queue, { maxConcurrency: most });
     const random = seededRandom(1);
     const length = lab.size(2_000, 200);

@@ -1,8 +1,16 @@
-import type { Cluster } from '../cluster.js';
+import { Cluster } from '../cluster.js';
+import { drainOnce, type Load } from '../../shared/drain-once.js';
 import { shareCpu } from '../cpu-share.js';
-import type { Lab } from '../lab.js';
-import { median } from '../measure.js';
-import { count, judged, noted, withSpread, type Row, type Scenario } from '../scenario.js';
+import type { Lab } from '../../shared/lab.js';
+import { median } from '../../shared/measure.js';
+import {
+  count,
+  judged,
+  noted,
+  withSpread,
+  type Row,
+  type Scenario,
+} from '../../shared/scenario.js';
 
 const rounds = 5;
 const smallRounds = 3;
@@ -19,15 +27,9 @@ export const drain: Scenario = {
   ],
 };
 
-interface Load {
-  readonly taskType: string;
-  readonly parameters?: { readonly ms: number };
-  readonly length: number;
-}
-
 async function compareServers(lab: Lab): Promise<Row> {
-  await using one = await lab.start({ servers: 1, ready: 'redis' });
-  await using three = await lab.start({ servers: 3, ready: 'redis' });
+  await using one = await Cluster.start(lab.postgresUrl, { servers: 1, ready: 'redis' });
+  await using three = await Cluster.start(lab.postgresUrl, { servers: 3, ready: 'redis' });
   const load = { taskType: 'sleep', parameters: { ms: 20 }, length: lab.size(30_000, 2_000) };
   const workers = { workers: 20, concurrency: 10 };
   const { ofOne, ofThree } = await byTurns(lab, { ofOne: one, ofThree: three }, workers, load);
@@ -48,8 +50,8 @@ async function compareSmallServers(lab: Lab): Promise<Row> {
   const what =
     `${smallMs} ms tasks, 20 workers with 10 slots, each server with ${serverShare} of a core: ` +
     'tasks per second with one server; three; ratio';
-  await using one = await lab.start({ servers: 1, ready: 'redis' });
-  await using three = await lab.start({ servers: 3, ready: 'redis' });
+  await using one = await Cluster.start(lab.postgresUrl, { servers: 1, ready: 'redis' });
+  await using three = await Cluster.start(lab.postgresUrl, { servers: 3, ready: 'redis' });
   const end = shareCpu([...one.serverPids, ...three.serverPids], serverShare);
   if (end === null) {
     return noted({
@@ -85,8 +87,8 @@ async function compareSmallServers(lab: Lab): Promise<Row> {
 }
 
 async function compareReadyQueues(lab: Lab): Promise<Row> {
-  await using memory = await lab.start({ servers: 1, ready: 'memory' });
-  await using redis = await lab.start({ servers: 1, ready: 'redis' });
+  await using memory = await Cluster.start(lab.postgresUrl, { servers: 1, ready: 'memory' });
+  await using redis = await Cluster.start(lab.postgresUrl, { servers: 1, ready: 'redis' });
   const load = { taskType: 'noop', length: lab.size(30_000, 2_000) };
   const workers = { workers: 4, concurrency: 200 };
   const sides = { inMemory: memory, inRedis: redis };
@@ -124,19 +126,4 @@ async function byTurns<Name extends string>(
   }
   const measured = rates.map((rate) => [rate.name, rate.measured]);
   return Object.fromEntries(measured) as Record<Name, number[]>;
-}
-
-/** From the first claim to the last end, by the clock of Postgres. */
-async function drainOnce(lab: Lab, cluster: Cluster, queue: string, load: Load): Promise<number> {
-  const { length, ...draft } = load;
-  await cluster.put(queue, { paused: true });
-  await cluster.submit(Array.from({ length }, () => ({ ...draft, queue })));
-  await cluster.api().resumeQueue(queue);
-  await lab.progress.until(queue, length, async () => length - (await cluster.countLiving()));
-  const [row] = await cluster.database.query<{ rate: number }>(
-    `select count(*) / extract(epoch from max(ended_at) - min(started_at))::float8 as rate
-     from sluice.task_history where queue = $1`,
-    [queue],
-  );
-  return row?.rate ?? 0;
 }

@@ -1,9 +1,23 @@
 import type { TaskDraft } from '../../../src/protocol/api.js';
 import { deliveryDelays, timesOf } from '../claims.js';
-import { requests, type Cluster } from '../cluster.js';
-import { jitterOf, mostBeyondRate, mostInWindow, overlapOf, seededRandom } from '../measure.js';
+import { Cluster, requests } from '../cluster.js';
+import {
+  jitterOf,
+  mostBeyondRate,
+  mostInWindow,
+  overlapOf,
+  seededRandom,
+} from '../../shared/measure.js';
 import { Probe } from '../probe.js';
-import { count, judged, ms, noted, seconds, type Row, type Scenario } from '../scenario.js';
+import {
+  count,
+  judged,
+  ms,
+  noted,
+  seconds,
+  type Row,
+  type Scenario,
+} from '../../shared/scenario.js';
 
 const queues = Array.from({ length: 6 }, (_, index) => `flushed-${index}`);
 /** The first of them has slots besides its rate, and these are what holds it back. */
@@ -20,7 +34,7 @@ export const flush: Scenario = {
     '2 servers, 4 workers, 6 queues with limits: Redis flushed at one third, killed and started again at two',
   run: async (lab) => {
     const length = lab.size(20_000, 3_000);
-    await using cluster = await lab.start({ servers: 2, ready: 'redis' });
+    await using cluster = await Cluster.start(lab.postgresUrl, { servers: 2, ready: 'redis' });
     for (const queue of queues) {
       const limit = requests(rate, perSeconds);
       await cluster.put(queue, {

@@ -1,8 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { requests, type Cluster } from '../cluster.js';
-import type { Lab } from '../lab.js';
-import { median, spreadOf } from '../measure.js';
-import { count, judged, ms, withSpread, type Row, type Scenario } from '../scenario.js';
+import { Cluster, requests } from '../cluster.js';
+import type { Lab } from '../../shared/lab.js';
+import { median, spreadOf } from '../../shared/measure.js';
+import { count, judged, ms, withSpread, type Row, type Scenario } from '../../shared/scenario.js';
 
 interface Round {
   /** Tasks per second. */
@@ -21,8 +21,8 @@ export const neighbour: Scenario = {
 };
 
 async function compare(lab: Lab, ready: 'memory' | 'redis'): Promise<Row[]> {
-  await using alone = await lab.start({ servers: 1, ready });
-  await using beside = await lab.start({ servers: 1, ready });
+  await using alone = await Cluster.start(lab.postgresUrl, { servers: 1, ready });
+  await using beside = await Cluster.start(lab.postgresUrl, { servers: 1, ready });
   await beside.put('slow', { limits: [requests(1, 60)] });
   const waiting = lab.size(100_000, 5_000);
   lab.progress.say(`  ${ready}: ${count(waiting)} tasks of the slow queue are submitted`);

@@ -1,11 +1,19 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { TaskDraft } from '../../../src/protocol/api.js';
 import { deliveryDelays, timesOf, type Claim } from '../claims.js';
-import { requests, type Cluster } from '../cluster.js';
-import type { Lab } from '../lab.js';
-import { jitterOf, mostInWindow, shareUsed, spreadOf, type Spread } from '../measure.js';
+import { Cluster, requests } from '../cluster.js';
+import type { Lab } from '../../shared/lab.js';
+import { jitterOf, mostInWindow, shareUsed, spreadOf, type Spread } from '../../shared/measure.js';
 import { Probe } from '../probe.js';
-import { count, judged, ms, noted, percent, type Row, type Scenario } from '../scenario.js';
+import {
+  count,
+  judged,
+  ms,
+  noted,
+  percent,
+  type Row,
+  type Scenario,
+} from '../../shared/scenario.js';
 import type { Call } from '../stand-in.js';
 
 interface Arrangement {
@@ -125,7 +133,7 @@ async function observe(
   runSeconds: number,
 ): Promise<Observed> {
   const windowSeconds = lab.size(60, 6);
-  await using cluster = await lab.start(arrangement);
+  await using cluster = await Cluster.start(lab.postgresUrl, arrangement);
   for (const { name, perMinute } of queues) {
     await cluster.put(name, {
       limits: [requests(allowed(perMinute, windowSeconds), windowSeconds)],

@@ -2,10 +2,18 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { TaskDraft } from '../../../src/protocol/api.js';
 import { bucketShape, tokensAt } from '../../../src/domain/token-bucket.js';
 import { mostInWindow } from '../../../test/limits/sliding-window.js';
-import { requests, type Cluster } from '../cluster.js';
-import type { Lab } from '../lab.js';
-import { seededRandom } from '../measure.js';
-import { count, judged, noted, percent, seconds, type Row, type Scenario } from '../scenario.js';
+import { Cluster, requests } from '../cluster.js';
+import type { Lab } from '../../shared/lab.js';
+import { seededRandom } from '../../shared/measure.js';
+import {
+  count,
+  judged,
+  noted,
+  percent,
+  seconds,
+  type Row,
+  type Scenario,
+} from '../../shared/scenario.js';
 
 /** One call: what was reserved for it at the claim, and what it had used when it ended. */
 export interface TokenCall {
@@ -43,7 +51,7 @@ async function measure(lab: Lab, ready: 'memory' | 'redis', runMs: number): Prom
   const windowSeconds = lab.size(60, 12);
   const rate = (tokensPerMinute * windowSeconds) / 60;
   const limit = { unit: 'tokens', rate, perSeconds: windowSeconds, burst: null };
-  await using cluster = await lab.start({ servers: 1, ready });
+  await using cluster = await Cluster.start(lab.postgresUrl, { servers: 1, ready });
   const requestLimit = requests((600 * windowSeconds) / 60, windowSeconds);
   await cluster.put(queue, { limits: [requestLimit, limit] });
   const { drafts, costs } = drawTasks(lab.size(400, 120));

@@ -1,6 +1,5 @@
 import { startPostgres } from '../../test/support/services/postgres-server.js';
 import type { RunningServer } from '../../test/support/services/throw-away-server.js';
-import { Cluster, type ClusterOptions } from './cluster.js';
 import { Progress } from './progress.js';
 
 export interface LabOptions {
@@ -26,13 +25,13 @@ export class Lab implements AsyncDisposable {
     return new Lab(await startPostgres({ durable: true }), options);
   }
 
+  get postgresUrl(): string {
+    return this.#postgres.url;
+  }
+
   /** The one or the other. */
   size<Value>(whole: Value, quick: Value): Value {
     return this.quick ? quick : whole;
-  }
-
-  start(options: ClusterOptions): Promise<Cluster> {
-    return Cluster.start(this.#postgres.url, options);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -13,16 +13,25 @@ export interface ScenarioResult {
   readonly rows: readonly Row[];
 }
 
+/** What one command of the lab measures, and how its document begins. */
+export interface Measurements {
+  readonly name: string;
+  readonly title: string;
+  readonly preface: string;
+}
+
 const root = join(import.meta.dirname, '../..');
-const document = join(root, 'docs/limits-measured.md');
 
 /** What was measured last of every scenario. Quick runs have a file of their own. */
 export class Results {
+  readonly #measurements: Measurements;
   readonly #path: string;
   readonly #names: readonly string[];
 
-  constructor(names: readonly string[], quick: boolean) {
-    this.#path = join(root, 'lab/results', quick ? 'limits-quick.json' : 'limits.json');
+  constructor(measurements: Measurements, names: readonly string[], quick: boolean) {
+    const { name } = measurements;
+    this.#measurements = measurements;
+    this.#path = join(root, 'lab/results', quick ? `${name}-quick.json` : `${name}.json`);
     this.#names = names;
   }
 
@@ -39,7 +48,9 @@ export class Results {
   }
 
   async writeDocument(): Promise<void> {
-    const text = [heading, ...this.#read().map(section)].join('\n\n');
+    const { name } = this.#measurements;
+    const text = [...heading(this.#measurements), ...this.#read().map(section)].join('\n\n');
+    const document = join(root, `docs/${name}-measured.md`);
     writeFileSync(document, await prettier.format(text, { parser: 'markdown', printWidth: 100 }));
   }
 
@@ -71,15 +82,9 @@ export function printRows(rows: readonly Row[]): void {
   console.log(table.toString());
 }
 
-const heading = `# Limits, measured
-
-<!-- Written by npm run limits -- --write -->
-
-What the limits hold to in real processes: servers, workers, Postgres (durable), Redis and a stand-in
-for the service that tasks call, all on one machine. How each is measured: \`npm run limits -- --help\`
-and the README of the lab. Counts at the claim go by the clock of Postgres, counts at the service by its
-own log. Both come a little later than the grant, by different amounts; a window is shorter than the
-limit's by the jitter that was measured.`;
+function heading({ name, title, preface }: Measurements): readonly string[] {
+  return [`# ${title}`, `<!-- Written by npm run ${name} -- --write -->`, preface];
+}
 
 function section({ name, about, measuredAt, machine, rows }: ScenarioResult): string {
   const line = (cells: readonly string[]) => `| ${cells.map(escape).join(' | ')} |`;

@@ -8,19 +8,30 @@ import { createInterface } from 'node:readline';
 const logFolder = join(import.meta.dirname, '../results');
 const logPath = join(logFolder, 'processes.log');
 mkdirSync(logFolder, { recursive: true });
-const errorLinesKept = 20;
+const errorLinesKept = 1_000;
+
+/** One that is frozen does not notice that its channel closed. */
+const living = new Set<ChildProcess>();
+process.once('exit', () => {
+  for (const child of living) child.kill('SIGKILL');
+});
 
 export interface ChildOptions {
   readonly args: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
 }
 
+export interface ChildExit {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+}
+
 /** A Node process that ends when this one does, however that ends: its channel closes then. */
 export class Child {
-  /** The first line it printed: all of them say so when they are ready. */
+  /** The line in which it says so. A server may stand by for a while before. */
   readonly ready: Promise<string>;
+  readonly exited: Promise<ChildExit>;
   readonly #process: ChildProcess;
-  readonly #gone: Promise<unknown>;
   readonly #errors: string[] = [];
 
   constructor({ args, env }: ChildOptions) {
@@ -28,8 +39,8 @@ export class Child {
       env: { ...withoutSettings(process.env), ...env },
       stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
     });
-    this.#gone = once(this.#process, 'exit');
-    this.ready = Promise.race([this.#firstLine(), this.#endedTooSoon(args)]);
+    this.exited = this.#untilGone();
+    this.ready = Promise.race([this.#readyLine(), this.#endedTooSoon(args)]);
     this.ready.catch(() => undefined);
     this.#keepErrors();
   }
@@ -40,27 +51,55 @@ export class Child {
     return pid;
   }
 
+  /** What it logged last. */
+  get errors(): readonly string[] {
+    return this.#errors;
+  }
+
+  signal(signal: NodeJS.Signals): void {
+    this.#process.kill(signal);
+  }
+
+  /** SIGTERM. An open channel would hold a process that has stopped by itself. */
+  async terminate(): Promise<ChildExit> {
+    this.signal('SIGTERM');
+    if (this.#process.connected) this.#process.disconnect();
+    return this.exited;
+  }
+
   async kill(): Promise<void> {
-    this.#process.kill('SIGKILL');
-    await this.#gone;
+    this.signal('SIGKILL');
+    await this.exited;
   }
 
   async stop(): Promise<void> {
     if (this.#process.connected) this.#process.disconnect();
-    await this.#gone;
+    await this.exited;
   }
 
-  async #firstLine(): Promise<string> {
+  async #untilGone(): Promise<ChildExit> {
+    living.add(this.#process);
+    const [code, signal] = (await once(this.#process, 'exit')) as [
+      ChildExit['code'],
+      ChildExit['signal'],
+    ];
+    living.delete(this.#process);
+    return { code, signal };
+  }
+
+  #readyLine(): Promise<string> {
     const { stdout } = this.#process;
     if (stdout === null) throw new Error('The child has no pipe');
-    const [line] = (await once(createInterface({ input: stdout }), 'line')) as [string];
-    if (!/\bready\b/.test(line)) throw new Error(`It is not ready: ${line}`);
-    return line;
+    return new Promise((resolve) => {
+      createInterface({ input: stdout }).on('line', (line) => {
+        if (/\bready\b/.test(line)) resolve(line);
+      });
+    });
   }
 
   async #endedTooSoon(args: readonly string[]): Promise<never> {
-    await this.#gone;
-    throw new Error([`node ${args.join(' ')} ended:`, ...this.#errors].join('\n'));
+    await this.exited;
+    throw new Error([`node ${args.join(' ')} ended:`, ...this.#errors.slice(-20)].join('\n'));
   }
 
   #keepErrors(): void {

@@ -18,7 +18,7 @@ export class LabDatabase {
   }
 
   static async create(serverUrl: string): Promise<LabDatabase> {
-    const name = `limits_${randomBytes(4).toString('hex')}`;
+    const name = `lab_${randomBytes(4).toString('hex')}`;
     await runOn(serverUrl, `create database ${name}`);
     const database = new LabDatabase(serverUrl, name);
     await database.#client.connect();
