@@ -16,6 +16,7 @@ const documents = [
   ...readdirSync(join(root, 'docs'), { recursive: true, encoding: 'utf8' })
     .filter((name) => name.endsWith('.md'))
     .map((name) => join('docs', name)),
+  'examples/README.md',
 ];
 
 describe.each(documents)('%s', (path) => {
@@ -67,6 +68,20 @@ describe('README.md', () => {
     } finally {
       rmSync(folder, { recursive: true });
     }
+  });
+});
+
+describe('docs/guide.md', () => {
+  const shown = /<!-- (examples\/\S+) -->\s+```\w+\n([^]*?)```/g;
+  const pieces = [...read('docs/guide.md').matchAll(shown)].flatMap(([, file = '', code = '']) =>
+    code.split('// …\n').map((piece) => ({ file, piece })),
+  );
+
+  it('shows lines of the examples that run, and no others', () => {
+    expect(pieces).not.toEqual([]);
+    const isShown = ({ file, piece }: (typeof pieces)[number]) =>
+      unindented(read(file)).includes(unindented(piece));
+    expect(pieces.filter((piece) => !isShown(piece))).toEqual([]);
   });
 });
 
@@ -183,6 +198,10 @@ function tableRows(markdown: string): string[][] {
       .split('|')
       .map((cell) => cell.trim()),
   );
+}
+
+function unindented(code: string): string {
+  return code.replaceAll(/^ +/gm, '');
 }
 
 function plain(cell: string): string {
