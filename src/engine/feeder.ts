@@ -6,6 +6,7 @@ import { returnToBacklog } from '../store/return-to-backlog.js';
 import { findBacklog } from '../store/walk-line.js';
 import type { Window } from '../ready/ready-queue.js';
 import { instant, tell, type EngineContext } from './context.js';
+import { HeldOffers } from './held-offers.js';
 import type { QueueDirectory } from './queue-directory.js';
 import { WindowMap, type Places } from './windows.js';
 
@@ -41,6 +42,7 @@ export class Feeder {
   readonly #hungry = new WindowMap<true>();
   /** Fed, but the ready queue was away or closed: nothing is fed before these are offered. */
   #unoffered: readonly ReadyRow[] = [];
+  readonly #held = new HeldOffers();
   #nextDiscoveryMs = 0;
   #nextDueMs = 0;
   #nextLookMs = Number.POSITIVE_INFINITY;
@@ -64,6 +66,7 @@ export class Feeder {
     this.#backlog.clear();
     this.#hungry.clear();
     this.#unoffered = [];
+    this.#held.clear();
   }
 
   hasBacklog(window: Window): boolean {
@@ -119,6 +122,7 @@ export class Feeder {
     if (performance.now() >= this.#nextDueMs) await this.#wakeDue();
     if (performance.now() >= this.#nextDiscoveryMs) await this.discover();
     if (performance.now() >= this.#nextLookMs) this.#lookAtAll();
+    if (this.#unoffered.length === 0) await this.#place(this.#held.due());
     if (this.#unoffered.length === 0) await this.#feed();
     if (this.#unoffered.length > 0) return closedWaitMs;
     if (this.#hungry.size > 0) return 0;
@@ -127,7 +131,7 @@ export class Feeder {
       this.#lookIn(Math.max(lookIntervalMs, this.#backlog.size / windowsPerMs));
     }
     const nextMs = Math.min(this.#nextDueMs, this.#nextDiscoveryMs, this.#nextLookMs);
-    return Math.max(0, nextMs - performance.now());
+    return Math.max(0, Math.min(nextMs, this.#held.nextMs) - performance.now());
   }
 
   /** Finds the windows that have backlog, whoever put it there: O(windows), not O(tasks). */
@@ -229,6 +233,7 @@ export class Feeder {
     const answer = await this.#context.ready.offer(rows);
     if (answer.kind === 'rebuild') return;
     this.#unoffered = [];
+    this.#held.settle(rows, answer.outcomes);
     await this.giveBack(rows.filter((_, index) => answer.outcomes[index] === 'full'));
   }
 

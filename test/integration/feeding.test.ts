@@ -17,9 +17,11 @@ import { silentLog } from '../../src/runtime/log.js';
 import { Loop } from '../../src/runtime/loop.js';
 import type { Database } from '../../src/store/database.js';
 import { putQueue } from '../../src/store/queues.js';
+import { returnToBacklog } from '../../src/store/return-to-backlog.js';
 import { submitTasks } from '../../src/store/submit-tasks.js';
 import { newTasks } from '../store/lifecycle.js';
 import { describeOnEveryDatabase, describeOnPostgres } from '../store/support.js';
+import { until } from '../support/until.js';
 
 const lane = { queue: 'q', taskType: 't', capabilities: [] };
 const hourMs = 3_600_000;
@@ -99,6 +101,29 @@ async function countQueued(db: Database): Promise<number> {
 }
 
 describeOnEveryDatabase('the feeder', (db) => {
+  it('R-RE6: what the ready queue still took for running is offered again a moment later', async () => {
+    const feeding = await Feeding.begin(db(), 10);
+    const taskIds = await backlogOf(db(), 3);
+    await feeding.feed();
+    const running = await feeding.take(3);
+    await feeding.ready.confirm(running);
+    // Another server ended these attempts, and has not told the ready queue yet.
+    await returnToBacklog(db(), taskIds);
+    feeding.feeder.noteBacklog({ lane, priority: 'medium' });
+    await feeding.feed();
+    expect(await countQueued(db())).toBe(3);
+    expect(await feeding.take(3)).toEqual([]);
+    await feeding.ready.finish(
+      taskIds.map((taskId) => ({ taskId, queue: 'q', reserved: {}, usage: null })),
+    );
+    const taken = await until('them to be offered again', async () => {
+      await feeding.feeder.tick();
+      const entries = await feeding.take(3);
+      return entries.length === 0 ? null : entries;
+    });
+    expect(taken.map(({ taskId }) => taskId)).toEqual(taskIds);
+  });
+
   it.each([1, 2, 10, 400])('R-CH8: a window of %i never runs dry, in order', async (maxReady) => {
     const feeding = await Feeding.begin(db(), maxReady);
     const waiting = await backlogOf(db(), Math.min(maxReady * 5, 1_000));
