@@ -2,7 +2,13 @@ import { SluiceError } from '../domain/errors.js';
 import type { TaskId } from '../domain/ids.js';
 import { isLeased } from '../domain/task-state.js';
 import type { Cancellation, TaskFilter } from '../protocol/api.js';
-import { cancelTasks, findCancellable, type CancelledRow } from '../store/cancel-tasks.js';
+import {
+  cancelTasks,
+  findCancellable,
+  type Cancellable,
+  type CancelCursor,
+  type CancelledRow,
+} from '../store/cancel-tasks.js';
 import { findStates, findTask } from '../store/read-tasks.js';
 import { instant, patiently, tell, type EngineContext } from './context.js';
 import type { Feeder } from './feeder.js';
@@ -62,10 +68,9 @@ export class Cancel {
   async cancelTasks(filter: TaskFilter): Promise<{ readonly cancelled: number }> {
     const { db } = this.#context;
     let cancelled = 0;
-    let after: TaskId | null = null;
+    let after: CancelCursor | null = null;
     do {
-      const found: { readonly taskIds: readonly TaskId[]; readonly next: TaskId | null } =
-        await findCancellable(db, filter, maxCancelledAtOnce, after);
+      const found: Cancellable = await findCancellable(db, filter, maxCancelledAtOnce, after);
       cancelled += (await this.#cancel(found.taskIds)).length;
       after = found.next;
     } while (after !== null);

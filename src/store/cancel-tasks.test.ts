@@ -126,4 +126,22 @@ describeOnEveryDatabase('findCancellable', (db) => {
     const rest = await findCancellable(db(), { queue: 'default' }, 2, page.next);
     expect(rest).toEqual({ taskIds: newestFirst.slice(2), next: null });
   });
+
+  it('of a workflow finds its members alone, the last in its line first', async () => {
+    const workflowId = 'w';
+    const halting = await seedTask(db(), { status: 'dead_letter', workflowId });
+    const behind = { status: 'pending', waitsFor: 'workflow', workflowId } as const;
+    const seeds = [await seedTask(db(), { ...behind, tags: ['t'] }), await seedTask(db(), behind)];
+    await seedTask(db(), { status: 'dead_letter', workflowId, haltsWorkflow: false });
+    await seedTask(db(), { ...behind, workflowId: 'x' });
+    const [first, second] = seeds.map((seed) => seed.taskId);
+    const page = await findCancellable(db(), { workflowId }, 1, null);
+    expect(page.taskIds).toEqual([second]);
+    const rest = await findCancellable(db(), { workflowId }, 10, page.next);
+    expect(rest).toEqual({ taskIds: [first], next: null });
+    const tagged = await findCancellable(db(), { workflowId, tag: 't' }, 10, null);
+    expect(tagged.taskIds).toEqual([first]);
+    const ended = await findCancellable(db(), { workflowId, status: 'dead_letter' }, 10, null);
+    expect(ended.taskIds).toEqual([halting.taskId]);
+  });
 });

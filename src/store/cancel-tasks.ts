@@ -111,18 +111,47 @@ function toCancelled(row: GoneRow): CancelledRow {
 export interface Cancellable {
   /** May be empty while `next` is set: what one call reads is bounded. */
   readonly taskIds: readonly TaskId[];
-  readonly next: TaskId | null;
+  readonly next: CancelCursor | null;
 }
+
+/** Where the next call goes on: an id, or the place among the members of a workflow. */
+export type CancelCursor = TaskId | number;
 
 /**
  * Newest first, so that no member of a workflow is let go only because those in front of it were
  * cancelled a moment before. Dead letters that halt a workflow only when asked for by status.
  */
-export async function findCancellable(
+export function findCancellable(
+  db: Database,
+  filter: TaskFilter,
+  limit: number,
+  after: CancelCursor | null,
+): Promise<Cancellable> {
+  return filter.workflowId === undefined
+    ? findAmongAll(db, filter, limit, after)
+    : findAmongMembers(db, filter, limit, after);
+}
+
+const isCancellable = `
+  case
+    when $4::text is null then t.status in ('pending', 'queued', 'assigned', 'executing')
+    else t.status = $4 and (t.ended_at is null or (t.workflow_id is not null and t.halts_workflow))
+  end
+  and ($5::text is null or t.queue = $5)
+  and ($6::text is null or t.task_type = $6)
+  and ($7::text is null or t.user_id = $7)
+  and ($8::text is null or $8 = any(t.tags))`;
+
+function wanted(filter: TaskFilter): (string | null)[] {
+  const { status, queue, taskType, userId, tag } = filter;
+  return [status ?? null, queue ?? null, taskType ?? null, userId ?? null, tag ?? null];
+}
+
+async function findAmongAll(
   db: Queryable,
   filter: TaskFilter,
   limit: number,
-  after: TaskId | null,
+  after: CancelCursor | null,
 ): Promise<Cancellable> {
   const rows = await db.query<{ id: TaskId | null; floor: TaskId | null }>(
     `with floor as (
@@ -136,30 +165,48 @@ export async function findCancellable(
        select t.id from sluice.tasks t
        where t.id < $1::uuid
          and t.id >= coalesce(floor.id, '00000000-0000-0000-0000-000000000000')
-         and case
-           when $4::text is null then t.status in ('pending', 'queued', 'assigned', 'executing')
-           else t.status = $4 and (t.ended_at is null or (t.workflow_id is not null and t.halts_workflow))
-         end
-         and ($5::text is null or t.queue = $5)
-         and ($6::text is null or t.task_type = $6)
-         and ($7::text is null or t.user_id = $7)
-         and ($8::text is null or t.workflow_id = $8)
-         and ($9::text is null or $9 = any(t.tags))
+         and ${isCancellable}
        order by t.id desc limit $3
      ) found on true`,
-    [
-      after ?? lastTaskId,
-      maxScannedRows,
-      limit,
-      filter.status ?? null,
-      filter.queue ?? null,
-      filter.taskType ?? null,
-      filter.userId ?? null,
-      filter.workflowId ?? null,
-      filter.tag ?? null,
-    ],
+    [after ?? lastTaskId, maxScannedRows, limit, ...wanted(filter)],
   );
   const taskIds = rows.flatMap((row) => (row.id === null ? [] : [row.id]));
   const full = taskIds.length === limit;
   return { taskIds, next: (full ? taskIds.at(-1) : rows[0]?.floor) ?? null };
+}
+
+/** Index: tasks_workflow_line, which holds all that can be cancelled, from its end. */
+const lineOfMembers = `
+  select * from sluice.tasks
+  where workflow_id = $1 and (status not in ('dead_letter', 'failed') or halts_workflow)
+    and seq < $2::bigint
+  order by seq desc`;
+
+/** After every seq there is. */
+const lastSeq = Number.MAX_SAFE_INTEGER;
+
+async function findAmongMembers(
+  db: Database,
+  filter: TaskFilter,
+  limit: number,
+  after: CancelCursor | null,
+): Promise<Cancellable> {
+  const from = [filter.workflowId, after ?? lastSeq];
+  return db.transaction(async (tx) => {
+    // A workflow that is taken for a short one would be read and sorted as a whole.
+    await tx.run('set local enable_bitmapscan = off; set local enable_sort = off');
+    const rows = await tx.query<{ id: TaskId; seq: number }>(
+      `select t.id, t.seq from (${lineOfMembers} limit ${String(maxScannedRows)}) t
+       where ${isCancellable}
+       order by t.seq desc limit $3`,
+      [...from, limit, ...wanted(filter)],
+    );
+    const taskIds = rows.map((row) => row.id);
+    if (rows.length === limit) return { taskIds, next: rows.at(-1)?.seq ?? null };
+    const [floor] = await tx.query<{ seq: number }>(
+      `${lineOfMembers} offset ${String(maxScannedRows - 1)} limit 1`,
+      from,
+    );
+    return { taskIds, next: floor?.seq ?? null };
+  });
 }

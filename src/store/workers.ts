@@ -86,8 +86,7 @@ export async function beat(
      )
      select beat.drain_requested,
        exists (
-         select from sluice.workflows
-         where held_task is not null and held_worker_id = $1::uuid
+         select from sluice.workflows where held_worker_id = $1::uuid
        ) as keeps_a_place,
        t.id as task_id, t.lease, t.assigned_at,
        extract(epoch from beat.instant - t.assigned_at)::float8 * 1000 as held_ms

@@ -5,6 +5,8 @@ create index tasks_workflow_line on sluice.tasks (workflow_id, seq)
 
 drop index sluice.tasks_workflow;
 
--- Places that are kept for cancelled members: by the lease that lets go, and by the worker.
-create index workflows_held_lease on sluice.workflows (held_lease) where held_task is not null;
-create index workflows_held_worker on sluice.workflows (held_worker_id) where held_task is not null;
+-- Places that are kept for cancelled members: by the lease that lets go, and by the worker. Each has
+-- a condition of its own, so that the planner cannot take another of them and read it whole.
+create index workflows_held_lease on sluice.workflows (held_lease) where held_lease is not null;
+create index workflows_held_worker on sluice.workflows (held_worker_id)
+  where held_worker_id is not null;
