@@ -110,6 +110,13 @@ export function overlapOf(stretches: readonly Stretch[], full: number, until: nu
   };
 }
 
+/** How long each place stood empty between two of the `full` that may be at once. */
+export function gapsOf(stretches: readonly Stretch[], full: number): number[] {
+  const ends = stretches.map(({ to }) => to).sort((a, b) => a - b);
+  const begins = stretches.map(({ from }) => from).sort((a, b) => a - b);
+  return begins.slice(full).map((begin, index) => begin - (ends[index] ?? begin));
+}
+
 /** The same numbers for the same seed (mulberry32): every run gets the same work. */
 export function seededRandom(seed: number): () => number {
   let state = seed;

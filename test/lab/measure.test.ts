@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 
 import { deliveryDelays } from '../../lab/limits/claims.js';
 import {
+  gapsOf,
   jitterOf,
   mostBeyondRate,
   mostInWindow,
@@ -12,6 +13,17 @@ import {
 import { nearestWindow, type TokenCall } from '../../lab/limits/scenarios/tokens.js';
 
 describe('what the lab measures with', () => {
+  it('knows for how long places stood empty between two', () => {
+    const stretches = [
+      { from: 0, to: 10 },
+      { from: 0, to: 30 },
+      { from: 12, to: 20 },
+      { from: 25, to: 40 },
+      { from: 30, to: 50 },
+    ];
+    expect(gapsOf(stretches, 2)).toEqual([2, 5, 0]);
+  });
+
   it('counts in half-open windows', () => {
     expect(mostInWindow([0, 10, 20, 1_000], 1_000)).toBe(3);
     expect(mostInWindow([0, 10, 20, 999], 1_000)).toBe(4);

@@ -1,6 +1,6 @@
 import { Cluster } from '../cluster.js';
-import { seededRandom, overlapOf } from '../../shared/measure.js';
-import { count, judged, noted, percent, seconds, type Scenario } from '../../shared/scenario.js';
+import { gapsOf, overlapOf, seededRandom, spreadOf } from '../../shared/measure.js';
+import { count, judged, ms, noted, percent, seconds, type Scenario } from '../../shared/scenario.js';
 
 const most = 7;
 const queue = 'few';
@@ -35,6 +35,7 @@ export const concurrency: Scenario = {
         (extract(epoch from ended_at) * 1000)::float8 as to
       from sluice.task_history where started_at is not null`);
     const atClaim = overlapOf(held, most, Math.max(...held.map(({ from }) => from)));
+    const gap = spreadOf(gapsOf(held, most));
     const idealMs = holdsMs.reduce((sum, hold) => sum + hold, 0) / most;
     const tookMs = lastBegan - Math.min(...calls.map(({ receivedAt }) => receivedAt));
     return [
@@ -67,6 +68,11 @@ export const concurrency: Scenario = {
           serviceShareBelow: atService.shareBelow,
           serviceAverage: atService.average,
         },
+      }),
+      noted({
+        what: 'a slot that fell free is held again after: median; p99',
+        measured: `${ms(gap.median)}; ${ms(gap.p99)}`,
+        numbers: { gapMedianMs: gap.median, gapP99Ms: gap.p99 },
       }),
       noted({
         what: `${count(length)} calls; if ${most} were always under way`,
