@@ -74,9 +74,11 @@ export class ClaimLoop extends PollLoop {
     while (!signal.aborted) {
       await slots.when(() => this.#couldUseMore(), signal);
       if (!this.#couldUseMore()) continue;
-      const asked = claimSize(slots.open, pressure.read());
+      const felt = pressure.read();
+      const asked = Math.min(slots.open, maxClaim);
       // Under pressure one poll at a time: four small ones would be a large one.
-      if (asked < Math.min(slots.open, maxClaim)) this.#wasFull = false;
+      const isPressed = memoryState(felt) !== 'fine' || claimSize(asked, felt) < asked;
+      if (isPressed) this.#wasFull = false;
       else this.#claimFurther(asked);
     }
   }

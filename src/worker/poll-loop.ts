@@ -53,7 +53,8 @@ export abstract class PollLoop {
     const cutting = new AbortController();
     const cut = () => cutting.abort();
     const overdue = setTimeout(cut, waitMs + overdueMs);
-    this.stopping.signal.addEventListener('abort', cut, { once: true });
+    // One that does not wait is answered soon: cut short, its tasks would be missed later.
+    if (waitMs > 0) this.stopping.signal.addEventListener('abort', cut, { once: true });
     try {
       return await session.call((workerId) =>
         session.api.poll(workerId, { availableCapacity, waitMs }, cutting.signal),

@@ -16,7 +16,9 @@ export function withCall<Name extends keyof WorkerApi>(
   name: Name,
   replace: (call: WorkerApi[Name]) => WorkerApi[Name],
 ): SluiceApi {
-  const replaced = replace(api[name].bind(api) as WorkerApi[Name]);
+  // Looked up anew at each call: the way may have been cut meanwhile.
+  const call = (...args: unknown[]): unknown => Reflect.apply(api[name], api, args);
+  const replaced = replace(call as WorkerApi[Name]);
   return new Proxy(api, {
     get: (target, key) => {
       if (key === name) return replaced;
