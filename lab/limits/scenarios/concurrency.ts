@@ -1,6 +1,14 @@
 import { Cluster } from '../cluster.js';
 import { gapsOf, overlapOf, seededRandom, spreadOf } from '../../shared/measure.js';
-import { count, judged, ms, noted, percent, seconds, type Scenario } from '../../shared/scenario.js';
+import {
+  count,
+  judged,
+  ms,
+  noted,
+  percent,
+  seconds,
+  type Scenario,
+} from '../../shared/scenario.js';
 
 const most = 7;
 const queue = 'few';
