@@ -4,6 +4,7 @@ import { cancel } from './scenarios/cancel.js';
 import { frozen } from './scenarios/frozen.js';
 import { inFlight } from './scenarios/in-flight.js';
 import { kill } from './scenarios/kill.js';
+import { memory } from './scenarios/memory.js';
 import { outage } from './scenarios/outage.js';
 import { sharing } from './scenarios/sharing.js';
 import { sigterm } from './scenarios/sigterm.js';
@@ -27,5 +28,6 @@ the handlers themselves wrote down, in one file that all of them append to. How 
     sigterm,
     outage,
     cancel,
+    memory,
   ],
 });

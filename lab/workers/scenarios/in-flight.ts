@@ -12,6 +12,7 @@ import {
   type Scenario,
 } from '../../shared/scenario.js';
 import { Fleet } from '../fleet.js';
+import { processMegabytes } from '../process-memory.js';
 
 const slots = 2_000;
 const taskMs = 100;
@@ -40,7 +41,7 @@ export const inFlight: Scenario = {
       const sleeping = { taskType: 'sleep', parameters: { ms: taskMs }, length };
       waiting.push(await drainOnce(lab, fleet, `waiting-${round}`, sleeping));
     }
-    const peakMb = peakMemoryMb(worker.process.pid);
+    const peakMb = processMegabytes(worker.process.pid, 'VmHWM');
     await worker.process.terminate();
     const delays = JSON.parse(readFileSync(loopLog, 'utf8')) as LoopDelays;
     return [memoryRow(peakMb), delayRow(delays), ...rateRows(empty, waiting)];
@@ -99,10 +100,4 @@ function rateRows(empty: readonly number[], waiting: readonly number[]): Row[] {
       numbers: { bySlots, byCpu },
     }),
   ];
-}
-
-function peakMemoryMb(pid: number): number {
-  const status = readFileSync(`/proc/${pid}/status`, 'utf8');
-  const [, kilobytes = 'NaN'] = /^VmHWM:\s+(\d+) kB/m.exec(status) ?? [];
-  return Number(kilobytes) / 1024;
 }
