@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -21,6 +22,7 @@ function isTaskDefinition(value: unknown): value is TaskHandler {
 }
 
 async function importModule(path: string): Promise<Readonly<Record<string, unknown>>> {
+  if (!existsSync(path)) throw new CliError(`There is no file ${path}.`);
   if (isTypeScript(path) && !isLoadedByTsx()) await installTsx(path);
   try {
     return (await import(pathToFileURL(path).href)) as Readonly<Record<string, unknown>>;

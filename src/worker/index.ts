@@ -9,5 +9,6 @@ export {
   type HandlerErrorOptions,
 } from './errors.js';
 export type { HandlerContext, RunningTask, TaskHandler } from './handler.js';
+export { createWorkerMetrics, type WorkerMetrics } from './metrics.js';
 export type { WorkerObserver } from './observer.js';
 export { Worker, type WorkerOptions } from './worker.js';

@@ -1,60 +1,69 @@
-import type { Command } from 'commander';
-import type { Worker } from '../../worker/worker.js';
-import { loadTaskDefinitions } from '../load-module.js';
+import { Option, type Command } from 'commander';
 import { names, wholeNumber } from '../options.js';
-import { printLine, printNote } from '../output.js';
-import { remoteApi, urlOption } from '../remote.js';
-import { untilShutdown } from '../shutdown.js';
+import { urlOption } from '../remote.js';
+import type { WorkerCommandOptions } from '../worker/options.js';
 
-interface WorkerCommandOptions {
-  readonly url: string;
-  readonly module: string;
-  readonly concurrency?: number;
-  readonly queues?: readonly string[];
-  readonly capabilities?: readonly string[];
-  readonly name?: string;
-}
-
-const patienceMs = 2_000;
+const seconds = (min: number) => wholeNumber(min, 2_000_000);
 
 export function workerCommand(program: Command): void {
   program
     .command('worker')
     .description('Run the tasks that a module defines')
-    .requiredOption('--module <file>', 'exports what defineTask() answers')
+    .requiredOption(
+      '--module <file>',
+      'exports what defineTask() answers; TypeScript or JavaScript',
+    )
     .addOption(urlOption())
-    .option('--concurrency <n>', 'tasks at once (1000)', wholeNumber(1, 100_000))
+    .option('--concurrency <n>', 'tasks at once, in each process (1000)', wholeNumber(1, 100_000))
+    .option(
+      '--processes <n>',
+      'so many processes under one parent, named NAME-1 and so on; one that crashes is started again',
+      wholeNumber(1, 1_000),
+    )
     .option('--queues <names>', 'only of these queues, separated by commas', names)
     .option('--capabilities <names>', 'what it has, for example gpu', names)
     .option('--name <name>', 'what people see in the list of workers')
+    .option(
+      '--drain-timeout <seconds>',
+      'what runs may finish after SIGTERM; the rest goes back to its queues',
+      seconds(0),
+      30,
+    )
+    .option(
+      '--max-idle <seconds>',
+      'leave after so long without a task; each process by itself, and the parent with the last',
+      seconds(1),
+    )
+    .option(
+      '--max-lifetime <seconds>',
+      'drain and leave at this age; with --processes another takes its place',
+      seconds(1),
+    )
+    .option(
+      '--memory-limit <megabytes>',
+      "of all processes together, to claim less when it gets scarce (the container's or machine's)",
+      wholeNumber(1, 100_000_000),
+    )
+    .option(
+      '--metrics-port <port>',
+      'answer /metrics for Prometheus, of all processes together; 0 takes any free port',
+      wholeNumber(0, 65_535),
+    )
+    .option('--metrics-host <host>', 'where to listen for it', '127.0.0.1')
+    .addOption(new Option('--child <n>').argParser(wholeNumber(1, 1_000)).hideHelp())
     .action(runWorker);
 }
 
-async function runWorker({ url, module, ...options }: WorkerCommandOptions): Promise<void> {
-  const definitions = await loadTaskDefinitions(module);
-  const [{ Worker }, { createLog }, api] = await Promise.all([
-    import('../../worker/worker.js'),
-    import('../../runtime/log.js'),
-    remoteApi({ url }),
-  ]);
-  const log = createLog(process.env.SLUICE_LOG_LEVEL ?? 'warn');
-  const worker = new Worker(api, definitions, { ...options, log });
-  const shutdown = untilShutdown(() => worker.stop(), worker.stopped);
-  await Promise.race([startPatiently(worker, url), shutdown]);
-  if (worker.id !== null) {
-    const types = definitions.map(({ type }) => type).join(', ');
-    printLine(`Worker ${worker.id} is ready for ${types} at ${url}`);
-  }
-  await shutdown;
-}
-
-async function startPatiently(worker: Worker, url: string): Promise<void> {
-  const note = setTimeout(() => {
-    printNote(`Waiting for a server at ${url}; "sluice serve" starts one.`);
-  }, patienceMs);
-  try {
-    await worker.start();
-  } finally {
-    clearTimeout(note);
+async function runWorker(options: WorkerCommandOptions): Promise<void> {
+  const { child, processes } = options;
+  if (child !== undefined) {
+    const { runChild } = await import('../worker/run-child.js');
+    await runChild(options);
+  } else if (processes !== undefined) {
+    const { runProcesses } = await import('../worker/run-processes.js');
+    await runProcesses(options, processes);
+  } else {
+    const { runAlone } = await import('../worker/run-alone.js');
+    await runAlone(options);
   }
 }

@@ -1,0 +1,69 @@
+import { once } from 'node:events';
+import { createServer, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { CliError } from '../failure.js';
+
+export interface MetricsAddress {
+  readonly host: string;
+  readonly port: number;
+}
+
+export interface MetricsPort {
+  readonly url: string;
+  readonly close: () => void;
+}
+
+const plainText = 'text/plain; charset=utf-8';
+/** Prometheus' own format; prom-client writes no other unless told to. */
+const metricsText = 'text/plain; version=0.0.4; charset=utf-8';
+
+/** Answers /metrics and /healthz, and nothing else. */
+export async function openMetricsPort(
+  { host, port }: MetricsAddress,
+  text: () => Promise<string>,
+): Promise<MetricsPort> {
+  const server = createServer(({ method = '', url = '' }, response) => {
+    if (method !== 'GET' && method !== 'HEAD') {
+      response.setHeader('allow', 'GET, HEAD');
+      answer(response, 405, plainText, 'Only GET is answered here.\n');
+      return;
+    }
+    const [path] = url.split('?');
+    if (path === '/healthz') answer(response, 200, plainText, 'ok\n');
+    else if (path === '/metrics') void answerMetrics(response, text);
+    else answer(response, 404, plainText, 'There is /metrics, and /healthz.\n');
+  });
+  server.listen(port, host);
+  await once(server, 'listening').catch((error: unknown) => {
+    throw explain(error, host, port);
+  });
+  const { port: bound } = server.address() as AddressInfo;
+  return {
+    url: `http://${host.includes(':') ? `[${host}]` : host}:${bound}/metrics`,
+    close: () => {
+      server.close();
+      server.closeAllConnections();
+    },
+  };
+}
+
+async function answerMetrics(response: ServerResponse, text: () => Promise<string>): Promise<void> {
+  try {
+    answer(response, 200, metricsText, await text());
+  } catch (error) {
+    answer(response, 500, plainText, `${(error as Error).message}\n`);
+  }
+}
+
+function answer(response: ServerResponse, status: number, type: string, body: string): void {
+  response.writeHead(status, { 'content-type': type }).end(body);
+}
+
+function explain(error: unknown, host: string, port: number): CliError {
+  const { code, message } = error as NodeJS.ErrnoException;
+  const taken = `Port ${port} is taken by another process.`;
+  return new CliError(code === 'EADDRINUSE' ? taken : `No metrics at ${host}: ${message}.`, {
+    next: 'Choose another with --metrics-port; 0 takes any free port.',
+    cause: error,
+  });
+}

@@ -1,0 +1,42 @@
+import { printLine, printNote } from '../output.js';
+import { leaveSoon, untilShutdown } from '../shutdown.js';
+import { openMetricsPort, type MetricsPort } from './metrics-port.js';
+import { openWorker, startPatiently, waitingNote, type OpenedWorker } from './open-worker.js';
+import { metricsAddress, type WorkerCommandOptions } from './options.js';
+
+/** The worker in this process. */
+export async function runAlone(options: WorkerCommandOptions): Promise<void> {
+  let port: MetricsPort | null = null;
+  try {
+    const opened = await openWorker(options);
+    port = await openPort(options, opened);
+    await work(opened, options.url, port);
+  } finally {
+    port?.close();
+    leaveSoon();
+  }
+}
+
+async function work(
+  { worker, taskTypes }: OpenedWorker,
+  url: string,
+  port: MetricsPort | null,
+): Promise<void> {
+  const shutdown = untilShutdown(() => worker.stop(), worker.stopped);
+  const started = startPatiently(worker, () => printNote(waitingNote(url)));
+  await Promise.race([started, shutdown]);
+  if (worker.id !== null) {
+    printLine(`Worker ${worker.id} is ready for ${taskTypes.join(', ')} at ${url}`);
+    if (port !== null) printLine(`Metrics at ${port.url}`);
+  }
+  await shutdown;
+}
+
+async function openPort(
+  options: WorkerCommandOptions,
+  { metrics }: OpenedWorker,
+): Promise<MetricsPort | null> {
+  const address = metricsAddress(options);
+  if (address === null || metrics === null) return null;
+  return openMetricsPort(address, () => metrics.registry.metrics());
+}
