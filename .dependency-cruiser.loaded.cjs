@@ -9,7 +9,7 @@ module.exports = {
       severity: 'error',
       from: { path: '^src/(client|worker)/', pathNot: '\\.(test|contract)\\.ts$' },
       to: {
-        path: '^(src/(server|store)/|node_modules/(fastify|@fastify|pg|@electric-sql|ioredis)/)',
+        path: '^(src/(server|store)/|node_modules/(fastify|@fastify|pg|@electric-sql|ioredis|prom-client)/)',
         reachable: true,
       },
     },
@@ -18,7 +18,7 @@ module.exports = {
       severity: 'error',
       from: { path: '^src/index\\.ts$' },
       to: {
-        path: '^(src/(server|store)/|node_modules/(fastify|@fastify|pg|@electric-sql|ioredis)/)',
+        path: '^(src/(server|store)/|node_modules/(fastify|@fastify|pg|@electric-sql|ioredis|prom-client)/)',
         reachable: true,
       },
     },

@@ -167,6 +167,9 @@ describe('R-WO10: sluice worker --processes', () => {
     expect(lines.some((line) => /^sluice_worker_claims_total\{.*\} \d/.test(line))).toBe(true);
     expect(lines.some((line) => /^process_resident_memory_bytes \d/.test(line))).toBe(true);
 
+    const families = lines.map((line) => /^# TYPE (sluice_\w+)/.exec(line)?.[1]);
+    expect(families.filter((name) => name !== undefined).toSorted()).toEqual(documented());
+
     process.kill(pid, 'SIGKILL');
     await worker.waitForLine(/is ready again/);
     const later = await metrics();
@@ -174,6 +177,21 @@ describe('R-WO10: sluice worker --processes', () => {
     expect(later).toContain('sluice_worker_process_restarts_total 1');
     expect((await fetch(new URL('/healthz', address))).status).toBe(200);
     expect((await fetch(new URL('/', address))).status).toBe(404);
+  });
+
+  it('R-OB1: a worker that is one process has the same port', async () => {
+    const server = await startServer();
+    const args = ['worker', '--url', server.url, '--module', tasks, '--metrics-port', '0'];
+    const worker = startCli(args);
+    const [, address = ''] = await worker.waitForLine(/^Metrics at (http:\S+)$/);
+    await submit(server, 'hold', 2);
+    await untilPids(worker, 'holding', 2);
+    const lines = (await (await fetch(address)).text()).split('\n');
+    expect(lines).toContain('sluice_worker_in_flight_tasks 2');
+    expect(lines).toContain('sluice_worker_capacity_tasks 1000');
+    const taken = await runCli([...args.slice(0, -1), new URL(address).port]);
+    expect(taken).toMatchObject({ code: 1, stdout: '' });
+    expect(taken.stderr).toMatch(/^Port \d+ is taken by another process\.\n.*--metrics-port/);
   });
 
   it('R-WO13: too old is replaced, idle is not, and the parent leaves with the last', async () => {
@@ -190,6 +208,14 @@ describe('R-WO10: sluice worker --processes', () => {
     );
   });
 });
+
+/** The metrics that docs/operations.md lists of a worker. */
+function documented(): string[] {
+  const operations = readFileSync(join(import.meta.dirname, '../../docs/operations.md'), 'utf8');
+  const [, section = ''] = operations.split('\n## Metrics of a worker\n');
+  const [own = ''] = section.split('\n## ');
+  return [...own.matchAll(/^\| `(sluice_\w+)/gm)].map(([, name = '']) => name).toSorted();
+}
 
 /** Nobody may be there to take a process that ended off the list: it counts as gone. */
 function isGone(pid: number): boolean {

@@ -52,7 +52,3 @@ export async function startPatiently(worker: Worker, onWaiting: () => void): Pro
     clearTimeout(waiting);
   }
 }
-
-export function waitingNote(url: string): string {
-  return `Waiting for a server at ${url}; "sluice serve" starts one.`;
-}

@@ -1,7 +1,8 @@
 import { printLine, printNote } from '../output.js';
 import { leaveSoon, untilShutdown } from '../shutdown.js';
 import { openMetricsPort, type MetricsPort } from './metrics-port.js';
-import { openWorker, startPatiently, waitingNote, type OpenedWorker } from './open-worker.js';
+import { drainNote, waitingNote } from './notes.js';
+import { openWorker, startPatiently, type OpenedWorker } from './open-worker.js';
 import { metricsAddress, type WorkerCommandOptions } from './options.js';
 
 /** The worker in this process. */
@@ -10,7 +11,7 @@ export async function runAlone(options: WorkerCommandOptions): Promise<void> {
   try {
     const opened = await openWorker(options);
     port = await openPort(options, opened);
-    await work(opened, options.url, port);
+    await work(opened, options, port);
   } finally {
     port?.close();
     leaveSoon();
@@ -19,10 +20,14 @@ export async function runAlone(options: WorkerCommandOptions): Promise<void> {
 
 async function work(
   { worker, taskTypes }: OpenedWorker,
-  url: string,
+  { url, drainTimeout }: WorkerCommandOptions,
   port: MetricsPort | null,
 ): Promise<void> {
-  const shutdown = untilShutdown(() => worker.stop(), worker.stopped);
+  const stop = () => {
+    if (worker.inFlight > 0) printNote(drainNote(drainTimeout));
+    return worker.stop();
+  };
+  const shutdown = untilShutdown(stop, worker.stopped);
   const started = startPatiently(worker, () => printNote(waitingNote(url)));
   await Promise.race([started, shutdown]);
   if (worker.id !== null) {

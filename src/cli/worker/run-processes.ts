@@ -1,7 +1,7 @@
 import { printLine, printNote } from '../output.js';
 import { leaveSoon, untilShutdown } from '../shutdown.js';
 import { openMetricsPort, type MetricsPort } from './metrics-port.js';
-import { waitingNote } from './open-worker.js';
+import { drainNote, waitingNote } from './notes.js';
 import { metricsAddress, processName, type WorkerCommandOptions } from './options.js';
 import type { ProcessMetrics } from './process-metrics.js';
 import { Processes } from './processes.js';
@@ -36,7 +36,7 @@ export async function runProcesses(options: WorkerCommandOptions, count: number)
 
 function lookAfter(processes: Processes, drainTimeout: number): Promise<void> {
   const stop = () => {
-    if (processes.ready > 0) printNote(describeDrain(drainTimeout));
+    if (processes.ready > 0) printNote(drainNote(drainTimeout));
     return processes.stop();
   };
   return untilShutdown(stop, processes.run(), () => processes.killAll());
@@ -52,10 +52,6 @@ function describeReady({ taskTypes, capacity }: ReadyMessage, count: number, url
   const processes = count === 1 ? '1 process' : `${count} processes`;
   const tasks = capacity === 1 ? '1 task' : `${capacity} tasks`;
   return `Worker is ready with ${processes} × ${tasks} for ${taskTypes.join(', ')} at ${url}`;
-}
-
-function describeDrain(drainTimeout: number): string {
-  return `Draining: what runs has ${drainTimeout} s to finish. A second signal ends it at once.`;
 }
 
 async function loadMetrics(options: WorkerCommandOptions): Promise<ProcessMetrics | null> {
