@@ -28,8 +28,9 @@ const upkeepIntervalMs = 60_000;
 const deadWorkersKeptMs = 24 * 3_600_000;
 /** Longer than the longest window of a limit. */
 const unusedLevelsKeptMs = 400 * 24 * 3_600_000;
-/** The tasks of a dead worker come back over this long, not all in one instant. */
-const lapseSpreadMs = 3_000;
+/** The tasks of a dead worker come back one after the other, not all in one instant. */
+const lapseSpacingMs = 2;
+const maxLapseSpreadMs = 3_000;
 
 export interface SweeperParts {
   readonly endAttempts: EndAttempts;
@@ -108,8 +109,9 @@ export class Sweeper {
 
   /** A process that was frozen has not heard the heartbeats either. */
   #noticeOwnAbsence(): void {
-    const awayMs = performance.now() - this.#lastTickMs;
-    if (awayMs > this.#context.settings.leaseMs / 2) this.#parts.hearing.lost();
+    const { leaseMs, sweepIntervalMs } = this.#context.settings;
+    const awayMs = performance.now() - this.#lastTickMs - sweepIntervalMs;
+    if (awayMs > leaseMs / 2) this.#parts.hearing.lost();
     this.#lastTickMs = performance.now();
   }
 
@@ -137,12 +139,13 @@ export class Sweeper {
       message: 'The worker was silent for longer than its lease.',
       retriable: true,
     };
+    const spreadMs = Math.min(orphans.length * lapseSpacingMs, maxLapseSpreadMs);
     const ends = orphans.map((attempt) => {
       const blameless = this.#blameless.has(attempt.workerId) && attempt.deferrals < maxDeferrals;
       const end = blameless
         ? lapsedAtNoCost(attempt, error)
         : failedAttempt(attempt, error, random(), 'lapsed');
-      return spread(end, random() * lapseSpreadMs);
+      return spread(end, random() * spreadMs);
     });
     await this.#parts.endAttempts.end(ends);
     // With more than one tick can take, the rest of theirs is still to come.

@@ -1,4 +1,4 @@
-import { expect, it } from 'vitest';
+import { expect, it, onTestFinished } from 'vitest';
 
 import type { TaskEvent } from '../../src/protocol/events.js';
 import { until } from '../support/until.js';
@@ -305,6 +305,25 @@ describeOnPostgres('workers across a restart of the server', (server) => {
     await untilStatus(sweeping, marker.taskId, 'failed');
     const answers = await same.completeAll(held);
     expect(answers.every(({ accepted }) => accepted)).toBe(true);
+  });
+
+  it('R-RE1: a lease that is short beside the sweep lapses all the same, and its task goes on at once', async () => {
+    const settings = { leaseMs: 500, heartbeatIntervalMs: 100, sweepIntervalMs: 600 };
+    const engine = await server().open({ settings });
+    const silent = await TestWorker.register(engine, { queues: ['short-lease'] });
+    const { taskId } = await engine.submit({ taskType: 'noop', queue: 'short-lease' });
+    await silent.takeOne();
+    const other = await TestWorker.register(engine, { queues: ['short-lease'] });
+    onTestFinished(other.keepBeating(50));
+    const lapsed = new Promise<number>((resolve) => {
+      engine.subscribe(({ outcome }) => {
+        if (outcome === 'lapsed') resolve(performance.now());
+      });
+    });
+    const again = await other.takeOne();
+    expect(again).toMatchObject({ taskId, attempt: 2, retryCount: 1 });
+    // Alone, it has no herd to be spread over seconds with.
+    expect(performance.now() - (await lapsed)).toBeLessThan(1_000);
   });
 
   it('R-ST3: nobody adopts the tasks of a living worker', async () => {
