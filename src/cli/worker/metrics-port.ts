@@ -61,9 +61,14 @@ function answer(response: ServerResponse, status: number, type: string, body: st
 
 function explain(error: unknown, host: string, port: number): CliError {
   const { code, message } = error as NodeJS.ErrnoException;
-  const taken = `Port ${port} is taken by another process.`;
-  return new CliError(code === 'EADDRINUSE' ? taken : `No metrics at ${host}: ${message}.`, {
-    next: 'Choose another with --metrics-port; 0 takes any free port.',
+  if (code === 'EADDRINUSE') {
+    return new CliError(`Port ${port} is taken by another process.`, {
+      next: 'Choose another with --metrics-port; 0 takes any free port.',
+      cause: error,
+    });
+  }
+  return new CliError(`Metrics can't be served at ${host}: ${message}.`, {
+    next: '--metrics-host must be an address of this machine.',
     cause: error,
   });
 }
