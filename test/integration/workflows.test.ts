@@ -315,6 +315,24 @@ describeOnPostgres('workflows in parallel', (server) => {
     expect(disorder(rows, 2_001)).toBe('none');
   });
 
+  it('R-WO2: a whole workflow is cancelled from its end, so that nobody is let go meanwhile', async () => {
+    const engine = await server().open();
+    const workflowId = 'whole';
+    await submitAll(engine, drafts(2_500, { taskType: 'step', queue: workflowId, workflowId }));
+    const worker = await TestWorker.register(engine, { queues: [workflowId] });
+    const head = await worker.takeOne();
+    const progress = { isDone: false };
+    const cancelling = engine.cancelTasks({ workflowId }).finally(() => (progress.isDone = true));
+    while (!progress.isDone) expect(await worker.look(5, { waitMs: 20 })).toEqual([]);
+    expect(await cancelling).toEqual({ cancelled: 2_500 });
+    expect(await worker.complete(head)).toMatchObject({ accepted: false });
+    expect(await worker.look(5, { waitMs: 50 })).toEqual([]);
+    const left = await server().sql('select from sluice.tasks where workflow_id = $1', [
+      workflowId,
+    ]);
+    expect(left).toEqual([]);
+  });
+
   it('R-WO2: cancels, failures, replays and completions at once leave no workflow stuck', async () => {
     const engine = await server().open({ settings: { sweepIntervalMs: 3_600_000 } });
     const workflowIds = Array.from({ length: 20 }, (_, n) => `mixed-${n}`);

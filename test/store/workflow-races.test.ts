@@ -3,6 +3,7 @@ import { expect, it } from 'vitest';
 import type { TaskId } from '../../src/domain/ids.js';
 import type { Held } from '../../src/protocol/api.js';
 import { cancelTasks } from '../../src/store/cancel-tasks.js';
+import { changeTask } from '../../src/store/change-task.js';
 import { claimTasks } from '../../src/store/claim-tasks.js';
 import { LockedError, type Database } from '../../src/store/database.js';
 import { endAttempts } from '../../src/store/end-attempts.js';
@@ -85,6 +86,10 @@ class Actor {
     await patiently(() => replayTasks(this.#db, taskIds, {}, null));
   }
 
+  async change(): Promise<void> {
+    await patiently(() => changeTask(this.#db, this.#pick(), { runAt: new Date() }, null));
+  }
+
   async sweep(): Promise<void> {
     const late = new Date(Date.now() + 3_600_000);
     await patiently(() => expireTasks(this.#db, 5, late));
@@ -133,7 +138,8 @@ describeOnPostgres(
       others.push(
         repeat(rounds, () => disturber.cancel()),
         repeat(rounds, () => disturber.replay()),
-        repeat(rounds / 3, () => disturber.sweep()),
+        repeat(rounds / 2, () => disturber.change()),
+        repeat(rounds / 4, () => disturber.sweep()),
       );
       const all = others.length;
       const work = Array.from({ length: runners }, async () => {
