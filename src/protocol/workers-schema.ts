@@ -238,7 +238,8 @@ export const heartbeatSchema = request(
     status: Type.Enum(['active', 'draining']),
     current_tasks: Type.Optional(
       Type.Array(uuidSchema('A task it holds'), {
-        maxItems: 20_000,
+        // As many as may run, and as many results that are not acknowledged.
+        maxItems: 200_000,
         description: 'What it holds: what is missing twice goes back. Absent: nothing is compared',
       }),
     ),

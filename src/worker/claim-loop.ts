@@ -1,7 +1,7 @@
 import { claimSize, maxClaim, memoryState, type MemoryState } from '../domain/claim-size.js';
 import type { PollAnswer } from '../protocol/api.js';
 import { asLogged, pause } from './backoff.js';
-import type { WorkerObserver } from './observer.js';
+import { tell, type WorkerObserver } from './observer.js';
 import { PollLoop, type PollOptions } from './poll-loop.js';
 import type { PressureGauge } from './pressure.js';
 import type { Reports } from './reports.js';
@@ -107,7 +107,7 @@ export class ClaimLoop extends PollLoop {
   }
 
   async #claim(asked: number, mode: PollMode): Promise<void> {
-    const { slots, onAnswer, observer } = this.#claims;
+    const { slots, onAnswer, observer, log } = this.#claims;
     this.#polls += 1;
     if (mode === 'wait') this.#isWaiting = true;
     slots.promise(asked);
@@ -122,7 +122,7 @@ export class ClaimLoop extends PollLoop {
     // One after the other without a pause: nobody else may be promised the slots in between.
     this.#settle(asked, received, mode);
     onAnswer(answer);
-    observer?.claimed(asked, received);
+    tell(log, () => observer?.claimed(asked, received));
   }
 
   #settle(asked: number, received: number, mode: PollMode): void {

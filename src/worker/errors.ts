@@ -125,7 +125,7 @@ function describe(thrown: unknown): string {
   if (typeof thrown === 'string') return cut(thrown);
   if (thrown === undefined) return 'undefined';
   try {
-    return cut(JSON.stringify(thrown));
+    return cut(JSON.stringify(toJson(thrown, bounds.taskBytes)));
   } catch {
     return Object.prototype.toString.call(thrown);
   }

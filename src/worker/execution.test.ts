@@ -47,6 +47,23 @@ function rejectedOnAbort(signal: AbortSignal): Promise<never> {
 }
 
 describe('execute', () => {
+  it('never rejects, also when what is thrown can not even be looked at', async () => {
+    const unreadable: unknown = new Proxy(
+      {},
+      {
+        getPrototypeOf: () => {
+          throw new Error('no');
+        },
+      },
+    );
+    const throwing = {
+      toJSON: () => {
+        throw unreadable;
+      },
+    };
+    await expect(begin({ run: () => throwing }).outcome).resolves.toMatchObject({ kind: 'failed' });
+  });
+
   it('a result goes through as JSON; none is null', async () => {
     await expect(begin({ run: (input) => ({ input }) }).outcome).resolves.toEqual({
       kind: 'completed',

@@ -38,6 +38,16 @@ interface Attempt extends Assignment {
 
 /** One attempt, from its parameters to what is reported. Never rejects. */
 export async function execute(assignment: Assignment): Promise<Outcome> {
+  try {
+    return await attemptIt(assignment);
+  } catch {
+    // Only what is made to be hostile gets here: a proxy that throws when it is looked at.
+    const message = 'What the handler did can not be read';
+    return { kind: 'failed', error: { code: 'ERROR', message, retriable: true } };
+  }
+}
+
+async function attemptIt(assignment: Assignment): Promise<Outcome> {
   const begun: Attempt = { ...assignment, value: assignment.task.parameters, failure: null };
   return conclude(
     normalise(await withinTimeout(begun, async (attempt) => run(await validate(attempt)))),

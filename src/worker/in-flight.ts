@@ -7,14 +7,20 @@ interface Running {
   readonly abort: (reason: TaskAbortedError) => void;
 }
 
+/** Longer than an answer is on its way; a task replayed within it goes back to its queue once. */
+const aheadMs = 5_000;
+const maxAhead = 1_000;
+
 /**
  * What runs here. By lease, not by task: a task whose lease was lost can be claimed again by the
  * same worker while its first handler still unwinds.
  */
 export class InFlight {
   readonly #running = new Map<Lease, Running>();
-  /** Whose leases are gone, while their handlers still unwind, or ignore it. */
-  readonly #lost = new Set<Lease>();
+  /** Told to stop, while their handlers still unwind, or ignore it. The first reason counts. */
+  readonly #aborted = new Map<Lease, AbortCause>();
+  /** Cancelled, and not here yet: the answer that brings the task was overtaken by the news. */
+  readonly #cancelledAhead = new Map<TaskId, number>();
 
   get size(): number {
     return this.#running.size;
@@ -22,11 +28,12 @@ export class InFlight {
 
   /**
    * Not those whose lease was lost: nothing will be reported of them, and to name them would keep
-   * from others what a handler that ignores its signal may run until its timeout.
+   * from others what a handler that ignores its signal may run until its timeout. Those that were
+   * cancelled stay: a member keeps its workflow's place for as long as it is named.
    */
   get taskIds(): readonly TaskId[] {
     return [...this.#running.values()]
-      .filter(({ task }) => !this.#lost.has(task.lease))
+      .filter(({ task }) => this.#aborted.get(task.lease) !== 'lease_lost')
       .map(({ task }) => task.taskId);
   }
 
@@ -35,21 +42,29 @@ export class InFlight {
   }
 
   add(running: Running): void {
-    this.#running.set(running.task.lease, running);
+    const { lease, taskId } = running.task;
+    this.#running.set(lease, running);
+    const cancelledAt = this.#cancelledAhead.get(taskId) ?? Number.NEGATIVE_INFINITY;
+    this.#cancelledAhead.delete(taskId);
+    if (performance.now() - cancelledAt < aheadMs) this.#abort(running, 'cancelled');
   }
 
   /** False when it was forgotten before. */
   remove(lease: Lease): boolean {
-    this.#lost.delete(lease);
+    this.#aborted.delete(lease);
     return this.#running.delete(lease);
   }
 
   abort(taskIds: readonly TaskId[], why: AbortCause): void {
     if (taskIds.length === 0) return;
     const named = new Set(taskIds);
+    const found = new Set<TaskId>();
     for (const running of this.#running.values()) {
-      if (named.has(running.task.taskId)) this.#abort(running, why);
+      if (!named.has(running.task.taskId)) continue;
+      found.add(running.task.taskId);
+      this.#abort(running, why);
     }
+    if (why === 'cancelled') this.#awaitCancelled(taskIds.filter((taskId) => !found.has(taskId)));
   }
 
   abortAll(why: AbortCause): void {
@@ -60,12 +75,17 @@ export class InFlight {
   forgetAll(): readonly Held[] {
     const { held } = this;
     this.#running.clear();
-    this.#lost.clear();
+    this.#aborted.clear();
     return held;
   }
 
+  #awaitCancelled(taskIds: readonly TaskId[]): void {
+    if (this.#cancelledAhead.size > maxAhead) this.#cancelledAhead.clear();
+    for (const taskId of taskIds) this.#cancelledAhead.set(taskId, performance.now());
+  }
+
   #abort({ task, abort }: Running, why: AbortCause): void {
-    if (why === 'lease_lost') this.#lost.add(task.lease);
+    if (!this.#aborted.has(task.lease)) this.#aborted.set(task.lease, why);
     abort(new TaskAbortedError(why));
   }
 }

@@ -1,3 +1,5 @@
+import type { Logger } from '../runtime/log.js';
+
 /** What metrics want to know of a worker as it happens; the rest can be read off it when asked. */
 export interface WorkerObserver {
   /** A poll was answered. */
@@ -8,4 +10,13 @@ export interface WorkerObserver {
     outcome: 'completed' | 'failed' | 'abandoned',
     seconds: number,
   ) => void;
+}
+
+/** Who only looks on must not disturb. */
+export function tell(log: Logger, news: () => void): void {
+  try {
+    news();
+  } catch (error) {
+    log.error({ err: error }, 'an observer of the worker threw');
+  }
 }

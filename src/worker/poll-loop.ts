@@ -15,6 +15,7 @@ export interface PollOptions {
 // An answer that is this much overdue is not coming: the connection is dead without saying so.
 const overdueMs = 10_000;
 const drainingNewsMs = 500;
+const lastWaitMs = 2_000;
 
 /** Polls one after the other until stopped; after a failure it waits longer each time. */
 export abstract class PollLoop {
@@ -40,6 +41,10 @@ export abstract class PollLoop {
     await this.#loop.stop();
   }
 
+  get isFailing(): boolean {
+    return this.#failures > 0;
+  }
+
   protected abstract pollOnce(): Promise<void>;
 
   protected get longWaitMs(): number {
@@ -53,15 +58,20 @@ export abstract class PollLoop {
     const cutting = new AbortController();
     const cut = () => cutting.abort();
     const overdue = setTimeout(cut, waitMs + overdueMs);
-    // One that does not wait is answered soon: cut short, its tasks would be missed later.
-    if (waitMs > 0) this.stopping.signal.addEventListener('abort', cut, { once: true });
+    // One that does not wait is answered soon: cut short at once, its tasks would be missed later.
+    let lastWait: NodeJS.Timeout | undefined;
+    const cutSoon = () => {
+      lastWait = setTimeout(cut, waitMs > 0 ? 0 : lastWaitMs);
+    };
+    this.stopping.signal.addEventListener('abort', cutSoon, { once: true });
     try {
       return await session.call((workerId) =>
         session.api.poll(workerId, { availableCapacity, waitMs }, cutting.signal),
       );
     } finally {
       clearTimeout(overdue);
-      this.stopping.signal.removeEventListener('abort', cut);
+      clearTimeout(lastWait);
+      this.stopping.signal.removeEventListener('abort', cutSoon);
     }
   }
 

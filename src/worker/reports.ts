@@ -67,6 +67,10 @@ export class Reports {
     }
   }
 
+  get isEmpty(): boolean {
+    return this.#unacknowledged.size === 0;
+  }
+
   get hasRoom(): boolean {
     const { maxUnacknowledged, maxUnacknowledgedBytes } = this.#options;
     return (

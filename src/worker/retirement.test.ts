@@ -9,9 +9,14 @@ afterEach(() => {
   for (const retirement of started.splice(0)) retirement.stop();
 });
 
-function retiring(slots: Slots, terms: { maxIdleMs?: number; maxLifetimeMs?: number }) {
+function retiring(
+  slots: Slots,
+  terms: { maxIdleMs?: number; maxLifetimeMs?: number },
+  mustStay = () => false,
+) {
   const reasons: string[] = [];
-  const retirement = new Retirement({ ...terms, slots, retire: (why) => reasons.push(why) });
+  const retire = (why: string) => reasons.push(why);
+  const retirement = new Retirement({ ...terms, slots, mustStay, retire });
   started.push(retirement);
   return { retirement, reasons };
 }
@@ -47,4 +52,14 @@ it('R-WO13: months do not pass at once, and a worker that stops does not retire 
   stopped.retirement.stop();
   await delay(30);
   expect([...reasons, ...stopped.reasons]).toEqual([]);
+});
+
+it('R-WO9: who can not reach its server, or has results left, is not idle', async () => {
+  let isAway = true;
+  const { retirement, reasons } = retiring(new Slots(1), { maxIdleMs: 20 }, () => isAway);
+  retirement.start();
+  await delay(100);
+  expect(reasons).toEqual([]);
+  isAway = false;
+  await until('it to retire', () => reasons.length > 0);
 });

@@ -4,6 +4,8 @@ export interface RetirementOptions {
   readonly maxIdleMs?: number;
   readonly maxLifetimeMs?: number;
   readonly slots: Slots;
+  /** The server is away, or has not acknowledged all results: nobody can say that it is not needed. */
+  readonly mustStay: () => boolean;
   readonly retire: (why: string) => void;
 }
 
@@ -38,7 +40,8 @@ export class Retirement {
   /** While something runs, it can't have been idle for long enough before `maxIdleMs` from now. */
   #look(): void {
     const now = performance.now();
-    const idleSince = Math.max(this.#options.slots.idleSince ?? now, this.#startedAt);
+    const { slots, mustStay } = this.#options;
+    const idleSince = mustStay() ? now : Math.max(slots.idleSince ?? now, this.#startedAt);
     const idleLeftMs = idleSince + this.#maxIdleMs - now;
     const lifeLeftMs = this.#startedAt + this.#maxLifetimeMs - now;
     if (lifeLeftMs <= 0) this.#options.retire('its lifetime is over');

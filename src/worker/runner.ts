@@ -6,7 +6,7 @@ import { TaskAbortedError } from './errors.js';
 import { execute, type Outcome } from './execution.js';
 import type { TaskHandler } from './handler.js';
 import type { InFlight } from './in-flight.js';
-import type { WorkerObserver } from './observer.js';
+import { tell, type WorkerObserver } from './observer.js';
 import type { PressureGauge } from './pressure.js';
 import { ProgressLine, type ProgressNote } from './progress.js';
 import type { Reports } from './reports.js';
@@ -67,7 +67,7 @@ export class Runner {
     this.#settle(task, outcome, { seconds, usage: context.used });
     slots.giveBack();
     pressure.noteDuration(seconds * 1000);
-    observer?.ended(task.taskType, outcome.kind, seconds);
+    tell(log, () => observer?.ended(task.taskType, outcome.kind, seconds));
   }
 
   #settle(task: ClaimedTask, outcome: Outcome, spent: Spent): void {

@@ -104,7 +104,12 @@ export class Worker implements AsyncDisposable {
     this.#slots = slots;
     this.#reports = reports;
     this.#pressure = pressure;
-    this.#retirement = new Retirement({ ...options, slots, retire: (why) => this.#retire(why) });
+    this.#retirement = new Retirement({
+      ...options,
+      slots,
+      mustStay: () => this.#claims.isFailing || !reports.isEmpty,
+      retire: (why) => this.#retire(why),
+    });
     const inFlight = this.#inFlight;
     this.#runner = new Runner({
       handlers: byType(handlers),

@@ -19,7 +19,7 @@ export interface ProcessesOptions {
 }
 
 /** What a process may take beyond the drain itself: to unwind, to send results, to say goodbye. */
-const graceMs = 15_000;
+const graceMs = 20_000;
 
 /** The processes of a worker: those that crash are started again, and all drain together. */
 export class Processes {
