@@ -5,10 +5,12 @@ import {
   allowance,
   countsAgainstWorker,
   failuresToBench,
+  isRefuted,
   mayBeBenched,
   mustBeBenched,
   probesAtOnce,
   standingOf,
+  type FailuresInARow,
   type Trial,
 } from './bench.js';
 
@@ -22,8 +24,12 @@ const trials: fc.Arbitrary<Trial> = fc.record({
   probedAtMs: instants,
 });
 
-function toMap(counts: Record<string, number>): ReadonlyMap<string, number> {
-  return new Map(Object.entries(counts));
+function toMap(counts: Record<string, number>): FailuresInARow {
+  return new Map(Object.entries(counts).map(([kind, count]) => [kind, failed(count)]));
+}
+
+function failed(count: number, sinceMs = 0, begunMs = 0) {
+  return { count, sinceMs, begunMs };
 }
 
 describe('R-RE11: whether a worker is benched', () => {
@@ -54,13 +60,25 @@ describe('R-RE11: whether a worker is benched', () => {
         (counts, tried, at, more) => {
           const before = mustBeBenched(counts, tried, (kind) => at.includes(kind));
           const wider = mustBeBenched(counts, tried, (kind) => at.includes(kind) || kind === more);
-          const failed = new Map(counts).set(more, (counts.get(more) ?? 0) + 1);
-          const later = mustBeBenched(failed, tried, (kind) => at.includes(kind));
+          const oneMore = failed((counts.get(more)?.count ?? 0) + 1);
+          const later = mustBeBenched(new Map(counts).set(more, oneMore), tried, (kind) =>
+            at.includes(kind),
+          );
           if (before)
             expect([wider, later, mayBeBenched(counts, tried)]).toEqual([true, true, true]);
         },
       ),
     );
+  });
+
+  it('others refute it by what they did since it first failed, and did before it last began', () => {
+    const failures = failed(5, 100, 200);
+    const refuted = (sinceMs: number, lastMs: number) => isRefuted(failures, { sinceMs, lastMs });
+    expect(refuted(50, 100)).toBe(false);
+    expect(refuted(50, 101)).toBe(true);
+    expect(refuted(150, 150)).toBe(true);
+    expect(refuted(50, 300)).toBe(true);
+    expect(refuted(200, 300)).toBe(false);
   });
 
   it('what is the fault of the task or of the service does not count', () => {

@@ -5,8 +5,23 @@ export const failuresToBench = 5;
 /** What it gets at once after that, until one of them succeeds. If so many fail, it is benched again. */
 export const probesAtOnce = 3;
 
-/** Failures since the last success: how many at each kind of task. */
-export type FailuresInARow = ReadonlyMap<string, number>;
+/** Failures of one worker at one kind of task. */
+export interface Failures {
+  readonly count: number;
+  /** When the first was reported. */
+  readonly sinceMs: number;
+  /** When the latest of the attempts began. */
+  readonly begunMs: number;
+}
+
+/** Since the last success at anything, by kind. */
+export type FailuresInARow = ReadonlyMap<string, Failures>;
+
+/** Of one worker at one kind of task, since its last failure at it. */
+export interface Successes {
+  readonly sinceMs: number;
+  readonly lastMs: number;
+}
 
 /** Whether a worker is benched, and what it was given to try since. */
 export interface Trial {
@@ -37,6 +52,16 @@ export function countsAgainstWorker(error: AttemptError): boolean {
   return isRetriable(error) && error.code !== attemptErrorCodes.rateLimited;
 }
 
+/**
+ * Whether another's successes show that the failures are their worker's own. Those from before the
+ * first failure do not: the service may have gone down since, and one poll brings enough tasks to fail
+ * five before anybody else has tried. Nor do those that came after the last attempt had begun: it may
+ * have met the end of an outage.
+ */
+export function isRefuted(failures: Failures, successes: Successes): boolean {
+  return successes.lastMs > failures.sinceMs && successes.sinceMs < failures.begunMs;
+}
+
 /** Only failures at what others succeed at count: else it is the service that fails, for all. */
 export function mustBeBenched(
   failures: FailuresInARow,
@@ -44,7 +69,7 @@ export function mustBeBenched(
   othersSucceedAt: (kind: string) => boolean,
 ): boolean {
   let blamed = 0;
-  for (const [kind, count] of failures) if (othersSucceedAt(kind)) blamed += count;
+  for (const [kind, { count }] of failures) if (othersSucceedAt(kind)) blamed += count;
   return blamed >= neededToBench(isTried);
 }
 

@@ -20,7 +20,14 @@ export type Item =
   | {
       readonly kind: 'failing';
       readonly workerId: WorkerId;
-      readonly failures: readonly (readonly [string, number])[];
+      readonly failures: readonly {
+        readonly kind: string;
+        readonly count: number;
+        /** Since the first of them. The clocks of two servers differ. */
+        readonly ageMs: number;
+        /** Since the latest of the failed attempts began. */
+        readonly begunAgeMs: number;
+      }[];
     }
   | { readonly kind: 'configured' }
   | { readonly kind: 'limit deleted'; readonly name: string };

@@ -1,4 +1,4 @@
-import type { FailuresInARow } from '../domain/bench.js';
+import { isRefuted, type Failures, type FailuresInARow, type Successes } from '../domain/bench.js';
 import type { WorkerId } from '../domain/ids.js';
 
 /** A success longer ago says little about now. Tasks may take minutes, so it is not a few seconds. */
@@ -8,11 +8,11 @@ const maxKindsOfWorker = 20;
 const maxKinds = 10_000;
 const maxWitnesses = 4;
 
-/** How workers did lately, as far as they reported it to this server. */
+/** How workers did lately, as far as they reported it to this server; by `performance.now()`. */
 export class TrackRecord {
-  readonly #failing = new Map<WorkerId, Map<string, number>>();
-  /** Who did a kind of task well when last heard of, and when: a few of them, the latest last. */
-  readonly #succeeding = new Map<string, Map<WorkerId, number>>();
+  readonly #failing = new Map<WorkerId, Map<string, Failures>>();
+  /** Who did a kind of task well when last heard of: a few of them, the latest last. */
+  readonly #succeeding = new Map<string, Map<WorkerId, Successes>>();
 
   succeeded(workerId: WorkerId, kind: string, nowMs: number): void {
     this.#failing.delete(workerId);
@@ -22,8 +22,9 @@ export class TrackRecord {
       this.#succeeding.set(kind, witnesses);
       dropOldest(this.#succeeding, maxKinds);
     }
+    const sinceMs = witnesses.get(workerId)?.sinceMs ?? nowMs;
     witnesses.delete(workerId);
-    witnesses.set(workerId, nowMs);
+    witnesses.set(workerId, { sinceMs, lastMs: nowMs });
     dropOldest(witnesses, maxWitnesses);
   }
 
@@ -32,27 +33,40 @@ export class TrackRecord {
     this.#succeeding.get(kind)?.delete(workerId);
   }
 
-  failed(workerId: WorkerId, kind: string): void {
-    const failures = this.#failing.get(workerId) ?? new Map<string, number>();
-    failures.set(kind, (failures.get(kind) ?? 0) + 1);
+  failed(workerId: WorkerId, kind: string, begunMs: number, nowMs: number): void {
+    const failures = this.#failing.get(workerId) ?? new Map<string, Failures>();
+    const before = failures.get(kind) ?? { count: 0, sinceMs: nowMs, begunMs };
+    failures.set(kind, {
+      count: before.count + 1,
+      sinceMs: before.sinceMs,
+      begunMs: Math.max(before.begunMs, begunMs),
+    });
     dropOldest(failures, maxKindsOfWorker);
     this.#failing.set(workerId, failures);
     dropOldest(this.#failing, maxWorkers);
   }
 
   failuresOf(workerId: WorkerId): FailuresInARow {
-    return this.#failing.get(workerId) ?? new Map<string, number>();
+    return this.#failing.get(workerId) ?? new Map<string, Failures>();
   }
 
   forgetFailures(workerId: WorkerId): void {
     this.#failing.delete(workerId);
   }
 
-  /** Others who do this kind well. */
-  witnesses(kind: string, except: WorkerId, nowMs: number): readonly WorkerId[] {
+  /** Others who did this kind well while it failed. */
+  witnesses(
+    kind: string,
+    except: WorkerId,
+    failures: Failures,
+    nowMs: number,
+  ): readonly WorkerId[] {
     const witnesses = [...(this.#succeeding.get(kind) ?? [])];
     return witnesses
-      .filter(([workerId, atMs]) => workerId !== except && nowMs - atMs < successCountsMs)
+      .filter(([workerId, successes]) => {
+        if (workerId === except || nowMs - successes.lastMs >= successCountsMs) return false;
+        return isRefuted(failures, successes);
+      })
       .map(([workerId]) => workerId);
   }
 

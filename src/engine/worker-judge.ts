@@ -9,7 +9,7 @@ import {
 import type { WorkerId } from '../domain/ids.js';
 import { benchWorker, trustWorker } from '../store/workers.js';
 import type { Bench } from './bench.js';
-import { approximateNow, instant, type EngineContext } from './context.js';
+import { instant, type EngineContext } from './context.js';
 import type { Item, News } from './news.js';
 import { TrackRecord } from './track-record.js';
 
@@ -20,6 +20,11 @@ interface Ended {
   readonly workerId: WorkerId;
   readonly queue: string;
   readonly taskType: string;
+}
+
+interface Failed extends Ended {
+  readonly runMs: number;
+  readonly error: AttemptError;
 }
 
 /**
@@ -40,7 +45,7 @@ export class WorkerJudge {
   }
 
   async succeeded(ended: readonly Ended[]): Promise<void> {
-    const nowMs = this.#nowMs();
+    const nowMs = performance.now();
     const doubted = new Set<WorkerId>();
     for (const { workerId, queue, taskType } of ended) {
       this.#record.succeeded(workerId, kindOfTask(queue, taskType), nowMs);
@@ -49,16 +54,17 @@ export class WorkerJudge {
     for (const workerId of doubted) await this.#trust(workerId);
   }
 
-  async failed(ended: readonly (Ended & { readonly error: AttemptError })[]): Promise<void> {
+  async failed(ended: readonly Failed[]): Promise<void> {
+    const nowMs = performance.now();
     const failed = new Set<WorkerId>();
-    for (const { workerId, queue, taskType, error } of ended) {
+    for (const { workerId, queue, taskType, runMs, error } of ended) {
       this.#bench.giveBack(workerId, 1);
       if (!countsAgainstWorker(error)) continue;
       const kind = kindOfTask(queue, taskType);
       this.#record.stumbled(workerId, kind);
       // What it was given before it was benched says nothing new.
       if (this.#bench.standing(workerId).kind === 'benched') continue;
-      this.#record.failed(workerId, kind);
+      this.#record.failed(workerId, kind, nowMs - runMs, nowMs);
       failed.add(workerId);
     }
     for (const workerId of failed) await this.#judge(workerId);
@@ -67,7 +73,11 @@ export class WorkerJudge {
   /** Its failures were reported to another server, and who succeeds reports here. */
   heardFailing({ workerId, failures }: Item & { kind: 'failing' }): void {
     if (this.#bench.standing(workerId).kind === 'benched') return;
-    void this.#benchIfOthersSucceed(workerId, new Map(failures));
+    const nowMs = performance.now();
+    const rows = failures.map(({ kind, count, ageMs, begunAgeMs }) => {
+      return [kind, { count, sinceMs: nowMs - ageMs, begunMs: nowMs - begunAgeMs }] as const;
+    });
+    void this.#benchIfOthersSucceed(workerId, new Map(rows));
   }
 
   /** Here or at another server. */
@@ -84,10 +94,12 @@ export class WorkerJudge {
   }
 
   async #benchIfOthersSucceed(workerId: WorkerId, failures: FailuresInARow): Promise<boolean> {
-    const nowMs = this.#nowMs();
+    const nowMs = performance.now();
     const witnesses = new Set<WorkerId>();
     const othersSucceedAt = (kind: string): boolean => {
-      const others = this.#record.witnesses(kind, workerId, nowMs);
+      const own = failures.get(kind);
+      if (own === undefined) return false;
+      const others = this.#record.witnesses(kind, workerId, own, nowMs);
       for (const other of others) witnesses.add(other);
       return others.length > 0;
     };
@@ -108,7 +120,7 @@ export class WorkerJudge {
       return false;
     }
     this.#news.tell({ kind: 'benched', workerId, untilMs: until.getTime() });
-    const counts = [...failures].map(([kind, count]) => `${String(count)} × ${readable(kind)}`);
+    const counts = [...failures].map(([kind, { count }]) => `${String(count)} × ${readable(kind)}`);
     const seconds = String(settings.benchMs / 1000);
     log.warn(
       { workerId, failedInARow: counts, othersSucceeded: witnesses, benchedUntil: until },
@@ -131,7 +143,13 @@ export class WorkerJudge {
     if (nowMs - (this.#askedAtMs.get(workerId) ?? -Infinity) < askAgainMs) return;
     if (this.#askedAtMs.size >= maxAsked) this.#askedAtMs.clear();
     this.#askedAtMs.set(workerId, nowMs);
-    this.#news.tell({ kind: 'failing', workerId, failures: [...failures] });
+    this.#news.tell({
+      kind: 'failing',
+      workerId,
+      failures: [...failures].map(([kind, { count, sinceMs, begunMs }]) => {
+        return { kind, count, ageMs: nowMs - sinceMs, begunAgeMs: nowMs - begunMs };
+      }),
+    });
   }
 
   /** False when Postgres did not answer: the next failure, or success, asks again. */
@@ -146,10 +164,6 @@ export class WorkerJudge {
 
   #isTried(workerId: WorkerId): boolean {
     return this.#bench.standing(workerId).kind === 'tried';
-  }
-
-  #nowMs(): number {
-    return approximateNow(this.#context).getTime();
   }
 }
 

@@ -1,7 +1,7 @@
 import { describe, expect, inject, it } from 'vitest';
 
 import type { Engine } from '../../src/engine/open-engine.js';
-import type { WorkerView } from '../../src/protocol/api.js';
+import type { ClaimedTask, WorkerView } from '../../src/protocol/api.js';
 import { until } from '../support/until.js';
 import {
   describeOnEveryEngine,
@@ -38,10 +38,20 @@ async function succeed(worker: TestWorker): Promise<void> {
   await worker.complete(await worker.takeOne());
 }
 
+async function failAtOnce(worker: TestWorker, tasks: readonly ClaimedTask[]): Promise<void> {
+  await Promise.all(tasks.map((task) => worker.fail(task, { code: 'UNAVAILABLE' })));
+}
+
+/** So often in a row, and the other one succeeds meanwhile. */
+async function failBeside({ broken, healthy }: Scene, times: number): Promise<void> {
+  await failOneByOne(broken, 1);
+  await succeed(healthy);
+  await failOneByOne(broken, times - 1);
+}
+
 async function benched(engine: Engine, tasks = 40): Promise<Scene> {
   const scene = await prepare(engine, tasks);
-  await succeed(scene.healthy);
-  await failOneByOne(scene.broken, 5);
+  await failBeside(scene, 5);
   expect(await scene.broken.look()).toEqual([]);
   return scene;
 }
@@ -53,9 +63,9 @@ function viewOf({ engine }: EngineUnderTest, { workerId }: TestWorker): Promise<
 describeOnEveryEngine('a worker that fails while others succeed', (under) => {
   it('R-RE11: five failures in a row bench it; the others go on', async () => {
     const { engine, clock } = under();
-    const { queue, broken, healthy } = await prepare(engine, 40);
-    await succeed(healthy);
-    await failOneByOne(broken, 4);
+    const scene = await prepare(engine, 40);
+    const { queue, broken, healthy } = scene;
+    await failBeside(scene, 4);
     expect(await viewOf(under(), broken)).toMatchObject({ benchedUntil: null });
     await failOneByOne(broken, 1);
     expect(await broken.look(10)).toEqual([]);
@@ -105,7 +115,11 @@ describeOnEveryEngine('a worker that fails while others succeed', (under) => {
     const { engine, clock } = under();
     const { queue, broken, healthy } = await benched(engine);
     clock.advance(minuteMs);
-    for (const probe of await broken.look(3)) await broken.fail(probe);
+    const [first, ...others] = await broken.look(3);
+    if (first === undefined) throw new Error('three were taken');
+    await broken.fail(first);
+    await succeed(healthy);
+    for (const probe of others) await broken.fail(probe);
     expect(await broken.look(10)).toEqual([]);
     expect((await viewOf(under(), broken)).benchedUntil?.getTime()).toBe(clock.nowMs() + minuteMs);
     await succeed(healthy);
@@ -149,9 +163,62 @@ describeOnEveryEngine('a worker that fails while others succeed', (under) => {
     await engine.cancelTasks({ queue });
   });
 
+  it('R-RE11: an outage benches nobody, however many one of them fails before the others', async () => {
+    const { engine } = under();
+    const { queue, broken, healthy } = await prepare(engine, 44);
+    const more = [1, 2].map(() => TestWorker.register(engine, { queues: [queue] }));
+    const workers = [broken, healthy, ...(await Promise.all(more))];
+    for (const worker of workers) await succeed(worker);
+    for (const worker of workers) await failAtOnce(worker, await worker.take(10));
+    for (const worker of workers) {
+      expect(await viewOf(under(), worker)).toMatchObject({ benchedUntil: null });
+    }
+    await engine.cancelTasks({ queue });
+  });
+
+  it('R-RE11: who fails on when the others succeed again is benched, whatever came before', async () => {
+    const { engine } = under();
+    const { queue, broken, healthy } = await prepare(engine, 40);
+    await succeed(healthy);
+    await failAtOnce(broken, await broken.take(10));
+    expect(await viewOf(under(), broken)).toMatchObject({ benchedUntil: null });
+    await succeed(healthy);
+    await failOneByOne(broken, 1);
+    expect(await broken.look()).toEqual([]);
+    expect(await healthy.look(10)).toHaveLength(10);
+    await engine.cancelTasks({ queue });
+  });
+
+  it('R-RE11: what began in an outage and fails after it benches nobody', async () => {
+    const { engine, clock } = under();
+    const { queue, broken, healthy } = await prepare(engine, 40);
+    const [straggler, ...others] = await broken.take(7);
+    if (straggler === undefined) throw new Error('seven were taken');
+    await failAtOnce(broken, others);
+    await failOneByOne(healthy, 1);
+    clock.advance(1_000);
+    await succeed(healthy);
+    await broken.fail(straggler, { code: 'TIMEOUT' });
+    expect(await viewOf(under(), broken)).toMatchObject({ benchedUntil: null });
+    await failOneByOne(broken, 1);
+    expect(await viewOf(under(), broken)).not.toMatchObject({ benchedUntil: null });
+    await engine.cancelTasks({ queue });
+  });
+
+  it('R-RE11: a worker is not benched by what its predecessor did before it was killed', async () => {
+    const { engine } = under();
+    const { queue, broken: successor, healthy: predecessor } = await prepare(engine, 20);
+    await succeed(predecessor);
+    // Killed: it says no goodbye, and is not declared dead yet.
+    await failOneByOne(successor, 8);
+    expect(await successor.look()).toHaveLength(1);
+    await engine.cancelTasks({ queue });
+  });
+
   it('R-RE11: who has left does not show that the work can be done', async () => {
     const { engine } = under();
     const { queue, broken, healthy } = await prepare(engine, 20);
+    await failOneByOne(broken, 1);
     await succeed(healthy);
     await engine.deregister(healthy.workerId);
     await failOneByOne(broken, 8);
@@ -162,13 +229,15 @@ describeOnEveryEngine('a worker that fails while others succeed', (under) => {
   it('R-RE11: the fault of a task, or a service that says "slow down", is not the worker’s', async () => {
     const { engine } = under();
     const { queue, broken, healthy } = await prepare(engine, 40);
-    await succeed(healthy);
     for (const error of [
       { code: 'INVALID_INPUT' },
       { code: 'NOT_FOUND', retriable: false },
       { code: 'RATE_LIMITED', retryAfterSeconds: 0 },
     ]) {
-      for (let time = 0; time < 5; time++) await broken.fail(await broken.takeOne(), error);
+      for (let time = 0; time < 5; time++) {
+        await broken.fail(await broken.takeOne(), error);
+        await succeed(healthy);
+      }
     }
     expect(await viewOf(under(), broken)).toMatchObject({ benchedUntil: null });
     await engine.cancelTasks({ queue });
@@ -176,16 +245,17 @@ describeOnEveryEngine('a worker that fails while others succeed', (under) => {
 
   it('R-RE11: success at another kind of task is no evidence; a success of its own begins anew', async () => {
     const { engine } = under();
-    const { queue, broken, healthy } = await prepare(engine, 40);
+    const scene = await prepare(engine, 40);
+    const { queue, broken, healthy } = scene;
     const other = freshQueue();
     await submitAll(engine, drafts(1, { taskType, queue: other }));
+    await failOneByOne(broken, 1);
     await healthy.complete(await healthy.takeOne({ queues: [other] }));
-    await failOneByOne(broken, 6);
+    await failOneByOne(broken, 5);
     await succeed(broken);
-    await succeed(healthy);
-    await failOneByOne(broken, 4);
+    await failBeside(scene, 4);
     await succeed(broken);
-    await failOneByOne(broken, 4);
+    await failBeside(scene, 4);
     expect(await viewOf(under(), broken)).toMatchObject({ benchedUntil: null });
     await engine.cancelTasks({ queue });
   });
@@ -212,7 +282,9 @@ describeOnEveryEngine('a worker that fails while others succeed', (under) => {
   it('R-RE11: a worker that waits for work when it is benched lets go of it', async () => {
     const { engine } = under();
     const { queue, broken, healthy } = await prepare(engine, 6);
-    const held = await broken.take(5);
+    const [first, ...held] = await broken.take(5);
+    if (first === undefined) throw new Error('five were taken');
+    await broken.fail(first);
     await succeed(healthy);
     const waits = broken.look(1, { waitMs: 20_000 });
     for (const task of held) await broken.fail(task);
@@ -253,9 +325,7 @@ describe('benched, as time passes', () => {
   describeOnPostgres('one server', (server) => {
     it('R-RE11: a poll that waits gets its probes when the time is over', async () => {
       const engine = await server().open({ settings: { benchMs: 2_000 } });
-      const { broken, healthy } = await prepare(engine, 40);
-      await succeed(healthy);
-      await failOneByOne(broken, 5);
+      const { broken } = await benched(engine);
       expect(await broken.look(10, { waitMs: 30_000 })).toHaveLength(3);
     });
 
@@ -275,14 +345,14 @@ describe('benched, as time passes', () => {
       const first = await open();
       const second = await open();
       const { broken } = await prepare(first, 40);
-      const held = await broken.take(6);
-      const [good, ...bad] = held;
-      if (good === undefined) throw new Error('six were taken');
+      const [good, early] = await broken.take(2);
+      if (good === undefined || early === undefined) throw new Error('two were taken');
+      await broken.fail(early);
       const elsewhere = new TestWorker(second, broken.workerId);
       // The healthy one reports to the other server, so that each knows half of it.
       const healthy = await TestWorker.register(second);
       await succeed(healthy);
-      for (const task of bad) await broken.fail(task);
+      await failOneByOne(broken, 4);
       await until('the other server to bench it', async () => {
         const { benchedUntil } = await first.getWorker(broken.workerId);
         return benchedUntil === null ? null : true;
