@@ -5,7 +5,7 @@ export const failuresToBench = 5;
 /** What it gets at once after that, until one of them succeeds. If so many fail, it is benched again. */
 export const probesAtOnce = 3;
 
-/** Failures of one worker at one kind of task. */
+/** Failures of one worker at one kind of task: those of one lane, which whoever can do one can do. */
 export interface Failures {
   readonly count: number;
   /** When the first was reported. */
@@ -38,11 +38,6 @@ export type Standing =
   | { readonly kind: 'benched'; readonly untilMs: number }
   /** `untilMs`: when probes that nobody has reported are given up, and it gets others. */
   | { readonly kind: 'tried'; readonly probesLeft: number; readonly untilMs: number };
-
-/** Tasks of one queue and one type: what another worker can succeed at in this one's place. */
-export function kindOfTask(queue: string, taskType: string): string {
-  return `${queue}\n${taskType}`;
-}
 
 /**
  * A task that can't be done is not its worker's fault, nor is a service that says "slow down". All

@@ -104,7 +104,7 @@ export class Report {
     await this.#parts.judge.failed(
       rows.flatMap((row) => {
         const error = failureOf.get(row.lease)?.error;
-        return error === undefined ? [] : [{ ...row, error }];
+        return error === undefined ? [] : [{ ...row, lane: row.window.lane, error }];
       }),
     );
     return this.#answer(failures, new Map(rows.map(({ lease, to }) => [lease, to] as const)));

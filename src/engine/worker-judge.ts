@@ -1,12 +1,12 @@
 import type { AttemptError } from '../domain/attempt-error.js';
 import {
   countsAgainstWorker,
-  kindOfTask,
   mayBeBenched,
   mustBeBenched,
   type FailuresInARow,
 } from '../domain/bench.js';
 import type { WorkerId } from '../domain/ids.js';
+import { laneKey, type Lane } from '../domain/lane.js';
 import { benchWorker, trustWorker } from '../store/workers.js';
 import type { Bench } from './bench.js';
 import { instant, type EngineContext } from './context.js';
@@ -18,8 +18,7 @@ const maxAsked = 10_000;
 
 interface Ended {
   readonly workerId: WorkerId;
-  readonly queue: string;
-  readonly taskType: string;
+  readonly lane: Lane;
 }
 
 interface Failed extends Ended {
@@ -47,8 +46,8 @@ export class WorkerJudge {
   async succeeded(ended: readonly Ended[]): Promise<void> {
     const nowMs = performance.now();
     const doubted = new Set<WorkerId>();
-    for (const { workerId, queue, taskType } of ended) {
-      this.#record.succeeded(workerId, kindOfTask(queue, taskType), nowMs);
+    for (const { workerId, lane } of ended) {
+      this.#record.succeeded(workerId, laneKey(lane), nowMs);
       if (this.#bench.standing(workerId).kind !== 'trusted') doubted.add(workerId);
     }
     for (const workerId of doubted) await this.#trust(workerId);
@@ -57,10 +56,10 @@ export class WorkerJudge {
   async failed(ended: readonly Failed[]): Promise<void> {
     const nowMs = performance.now();
     const failed = new Set<WorkerId>();
-    for (const { workerId, queue, taskType, runMs, error } of ended) {
+    for (const { workerId, lane, runMs, error } of ended) {
       this.#bench.giveBack(workerId, 1);
       if (!countsAgainstWorker(error)) continue;
-      const kind = kindOfTask(queue, taskType);
+      const kind = laneKey(lane);
       this.#record.stumbled(workerId, kind);
       // What it was given before it was benched says nothing new.
       if (this.#bench.standing(workerId).kind === 'benched') continue;
@@ -168,5 +167,7 @@ export class WorkerJudge {
 }
 
 function readable(kind: string): string {
-  return kind.replace('\n', '/');
+  const [queue = '', taskType = '', capabilities = ''] = kind.split('\n');
+  const needs = capabilities === '' ? '' : ` (${capabilities.split('\t').join(', ')})`;
+  return `${queue}/${taskType}${needs}`;
 }

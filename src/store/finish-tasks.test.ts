@@ -37,6 +37,7 @@ describeOnEveryDatabase('completeTasks', (db) => {
         lease: held.lease,
         queue: 'gpt',
         taskType: 'chat',
+        lane: { queue: 'gpt', taskType: 'chat', capabilities: [] },
         priority: 'medium',
         cost: { tokens: 5 },
         workerId: held.workerId,

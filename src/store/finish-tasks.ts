@@ -1,4 +1,5 @@
 import type { Lease, TaskId, WorkerId } from '../domain/ids.js';
+import type { Lane } from '../domain/lane.js';
 import { priorityOf } from '../domain/priority.js';
 import type { Cost } from '../domain/queue-settings.js';
 import type { Held } from '../protocol/api.js';
@@ -47,7 +48,7 @@ with done as (
   from done
 )
 select
-  id, lease, queue, task_type, priority, cost, worker_id, workflow_id, attempt, status,
+  id, lease, queue, task_type, capabilities, priority, cost, worker_id, workflow_id, attempt, status,
   date_part('epoch', now - coalesce(started_at, assigned_at)) * 1000 as run_ms
 from done`;
 
@@ -56,6 +57,7 @@ interface Row {
   readonly lease: Lease;
   readonly queue: string;
   readonly task_type: string;
+  readonly capabilities: readonly string[];
   readonly priority: number;
   readonly cost: Cost | null;
   readonly worker_id: WorkerId;
@@ -65,12 +67,16 @@ interface Row {
   readonly run_ms: number;
 }
 
+export interface CompletedRow extends FinishedRow {
+  readonly lane: Lane;
+}
+
 /** Those that don't come back have lost their lease. */
 export function completeTasks(
   db: Database,
   completions: readonly Completion[],
   now: Instant,
-): Promise<FinishedRow[]> {
+): Promise<CompletedRow[]> {
   return finishFenced(db, completions, now, complete);
 }
 
@@ -79,7 +85,7 @@ async function complete(
   completions: readonly Completion[],
   now: Instant,
   withMembers: boolean,
-): Promise<FinishedRow[]> {
+): Promise<CompletedRow[]> {
   const rows = await db.query<Row>(completeTasksSql, [
     ...heldColumns(completions),
     jsonColumn(completions, (completion) => completion.resultJson),
@@ -88,15 +94,16 @@ async function complete(
     now,
     withMembers,
   ]);
-  return rows.map(finishedOf);
+  return rows.map(completedOf);
 }
 
-function finishedOf(row: Row): FinishedRow {
+function completedOf(row: Row): CompletedRow {
   return {
     taskId: row.id,
     lease: row.lease,
     queue: row.queue,
     taskType: row.task_type,
+    lane: { queue: row.queue, taskType: row.task_type, capabilities: row.capabilities },
     priority: priorityOf(row.priority),
     cost: costOf(row.cost),
     workerId: row.worker_id,

@@ -30,6 +30,17 @@ async function prepare(engine: Engine, tasks: number): Promise<Scene> {
   return { queue, broken, healthy };
 }
 
+/** The oldest ones need a GPU, which one of the two has. */
+async function prepareGpu(engine: Engine): Promise<Scene> {
+  const queue = freshQueue();
+  const capabilities = ['gpu'];
+  const broken = await TestWorker.register(engine, { queues: [queue], capabilities });
+  const healthy = await TestWorker.register(engine, { queues: [queue] });
+  await submitAll(engine, drafts(10, { taskType, queue, requiredCapabilities: capabilities }));
+  await submitAll(engine, drafts(1, { taskType, queue }));
+  return { queue, broken, healthy };
+}
+
 async function failOneByOne(worker: TestWorker, times: number): Promise<void> {
   for (let time = 0; time < times; time++) await worker.fail(await worker.takeOne());
 }
@@ -257,6 +268,20 @@ describeOnEveryEngine('a worker that fails while others succeed', (under) => {
     await succeed(broken);
     await failBeside(scene, 4);
     expect(await viewOf(under(), broken)).toMatchObject({ benchedUntil: null });
+    await engine.cancelTasks({ queue });
+  });
+
+  it('R-RE11: who succeeds at what needs less does not show that it can be done', async () => {
+    const { engine } = under();
+    const { queue, broken: withGpu, healthy: without } = await prepareGpu(engine);
+    await withGpu.fail(await withGpu.takeOne());
+    await succeed(without);
+    for (let time = 0; time < 4; time++) await withGpu.fail(await withGpu.takeOne());
+    expect(await viewOf(under(), withGpu)).toMatchObject({ benchedUntil: null });
+    const another = await TestWorker.register(engine, { queues: [queue], capabilities: ['gpu'] });
+    await succeed(another);
+    await withGpu.fail(await withGpu.takeOne());
+    expect(await viewOf(under(), withGpu)).not.toMatchObject({ benchedUntil: null });
     await engine.cancelTasks({ queue });
   });
 
