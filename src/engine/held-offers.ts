@@ -4,6 +4,8 @@ import type { ReadyRow } from '../store/task-row.js';
 
 const againMs = 100;
 const giveUpMs = 1_000;
+/** Beyond that the sweeper's lap finds them. */
+const maxHeld = 10_000;
 
 /**
  * Offers that were answered `held`. Often it is the task's last attempt that is held: another server
@@ -36,8 +38,10 @@ export class HeldOffers {
       const known = this.#held.get(row.taskId);
       const sinceMs = known?.sinceMs ?? nowMs;
       if (outcomes[index] === 'held' && nowMs - sinceMs < giveUpMs) {
+        if (known === undefined && this.#held.size >= maxHeld) return;
         this.#held.set(row.taskId, known ?? { row, sinceMs });
-        this.#nextMs = nowMs + againMs;
+        // Not put off by those that came later, or with one every 100 ms none would ever be due.
+        this.#nextMs = Math.min(this.#nextMs, nowMs + againMs);
       } else if (known !== undefined) {
         this.#held.delete(row.taskId);
       }
