@@ -97,7 +97,7 @@ describe('the command line, when something is wrong', () => {
     await writeFile(empty, 'export const nothing = 1;');
     const worker = (module: string) => runCli(['worker', '--url', nobodyThere, '--module', module]);
     expect((await worker(empty)).stderr).toMatch(/exports no task definitions\.\nExport what/);
-    expect((await worker(join(folder, 'missing.mjs'))).stderr).toMatch(/could not be loaded/);
+    expect((await worker(join(folder, 'missing.mjs'))).stderr).toMatch(/There is no file/);
 
     const typed = join(folder, 'typed.ts');
     await writeFile(typed, 'export const nothing: number = 1;');
