@@ -113,11 +113,10 @@ export class WorkerJudge {
   ): Promise<boolean> {
     const { db, settings, log } = this.#context;
     const now = instant(this.#context);
-    const until = await benchWorker(db, workerId, witnesses, settings.benchMs, now);
-    if (until === null) {
-      this.#record.dismiss(witnesses);
-      return false;
-    }
+    const outcome = await benchWorker(db, workerId, witnesses, settings.benchMs, now);
+    if (outcome.kind === 'no witness') this.#record.dismiss(witnesses);
+    if (outcome.kind !== 'benched') return outcome.kind === 'already';
+    const { until } = outcome;
     this.#news.tell({ kind: 'benched', workerId, untilMs: until.getTime() });
     const counts = [...failures].map(([kind, { count }]) => `${String(count)} × ${readable(kind)}`);
     const seconds = String(settings.benchMs / 1000);

@@ -9,6 +9,7 @@ import type { Registration } from '../protocol/api.js';
 import {
   adoptTasks,
   beat,
+  benchWorker,
   buryWorker,
   countWorkers,
   findWorker,
@@ -171,6 +172,22 @@ describeOnEveryDatabase('workers', (db) => {
     const rest = await listWorkers(db(), { limit: 2, cursor: first.nextCursor ?? '' });
     expect(rest.items.map((worker) => worker.workerId)).toEqual(all.slice(2));
     expect(rest.nextCursor).toBeNull();
+  });
+
+  it('R-RE11: benching says whether there is no witness, or nothing to do', async () => {
+    const [accused, witness, dead] = [await register({}), await register({}), await register({})];
+    await buryWorker(db(), dead);
+    const bench = (workerId: WorkerId, witnesses: WorkerId[], second: number) =>
+      benchWorker(db(), workerId, witnesses, 60_000, atSecond(second));
+    expect(await bench(accused, [dead], 0)).toEqual({ kind: 'no witness' });
+    expect(await bench(accused, [dead, witness], 0)).toEqual({
+      kind: 'benched',
+      until: atSecond(60),
+    });
+    expect(await bench(accused, [witness], 59)).toEqual({ kind: 'already' });
+    expect(await bench(dead, [witness], 59)).toEqual({ kind: 'already' });
+    expect(await bench(witness, [accused], 60)).toEqual({ kind: 'no witness' });
+    expect((await bench(accused, [witness], 60)).kind).toBe('benched');
   });
 
   async function register(registration: Registration): Promise<WorkerId> {

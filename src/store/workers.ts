@@ -215,31 +215,41 @@ export async function buryWorker(db: Queryable, workerId: WorkerId): Promise<boo
   return rows.length > 0;
 }
 
-/**
- * Null: it is benched or dead already, or nobody of those who succeed is left. Two that accuse each
- * other are not both benched, unless in the same moment.
- */
+export type BenchOutcome =
+  | { readonly kind: 'benched'; readonly until: Date }
+  /** It was benched before, or is dead. */
+  | { readonly kind: 'already' }
+  /** Nobody of those who succeed is left. */
+  | { readonly kind: 'no witness' };
+
+/** Two that accuse each other are not both benched, unless in the same moment. */
 export async function benchWorker(
   db: Queryable,
   workerId: WorkerId,
   witnesses: readonly WorkerId[],
   benchMs: number,
   now: Instant,
-): Promise<Date | null> {
-  const [row] = await db.query<{ benched_until: Date }>(
-    `update sluice.workers set benched_until = instant + $3::float8 * interval '1 ms'
-     from coalesce($4::timestamptz, now()) as instant
-     where id = $1::uuid and status <> 'dead'
-       and (benched_until is null or benched_until <= instant)
-       and exists (
-         select from sluice.workers witness
-         where witness.id = any($2::uuid[]) and witness.status = 'active'
-           and witness.benched_until is null
-       )
-     returning benched_until`,
+): Promise<BenchOutcome> {
+  const [row] = await db.query<{ is_witnessed: boolean; benched_until: Date | null }>(
+    `with evidence as (
+       select exists (
+         select from sluice.workers
+         where id = any($2::uuid[]) and status = 'active' and benched_until is null
+       ) as is_witnessed
+     ), benched as (
+       update sluice.workers set benched_until = instant + $3::float8 * interval '1 ms'
+       from evidence, coalesce($4::timestamptz, now()) as instant
+       where evidence.is_witnessed and id = $1::uuid and status <> 'dead'
+         and (benched_until is null or benched_until <= instant)
+       returning benched_until
+     )
+     select evidence.is_witnessed, benched.benched_until
+     from evidence left join benched on true`,
     [workerId, witnesses, benchMs, now],
   );
-  return row?.benched_until ?? null;
+  if (row?.is_witnessed !== true) return { kind: 'no witness' };
+  const until = row.benched_until;
+  return until === null ? { kind: 'already' } : { kind: 'benched', until };
 }
 
 export async function trustWorker(db: Queryable, workerId: WorkerId): Promise<void> {

@@ -354,6 +354,23 @@ describe('benched, as time passes', () => {
       expect(await broken.look(10, { waitMs: 30_000 })).toHaveLength(3);
     });
 
+    it('R-RE11: who succeeds is still believed when somebody else benched the accused', async () => {
+      const engine = await server().open();
+      const { queue, broken, healthy } = await prepare(engine, 40);
+      const alsoBroken = await TestWorker.register(engine, { queues: [queue] });
+      await succeed(healthy);
+      const [first, ...others] = await broken.take(5);
+      if (first === undefined) throw new Error('five were taken');
+      await broken.fail(first);
+      await failOneByOne(alsoBroken, 1);
+      await succeed(healthy);
+      const text = `update sluice.workers set benched_until = now() + interval '1 minute' where id = $1`;
+      await server().sql(text, [broken.workerId]);
+      for (const task of others) await broken.fail(task);
+      await failOneByOne(alsoBroken, 4);
+      expect(await engine.getWorker(alsoBroken.workerId)).not.toMatchObject({ benchedUntil: null });
+    });
+
     it('R-RE11: a server that is started again knows who is benched', async () => {
       const first = await server().open();
       const { broken } = await benched(first);
