@@ -108,8 +108,11 @@ describeOnEveryDatabase('serving', (db) => {
     expect(await take(two, 6, at('b'))).toBe('serving');
     expect(await take(three, 6, at('c'))).toBe('standby');
     expect(await take(three, 16.001, at('c'))).toBe('serving');
+    // Others of its Redis may still serve.
     await leaveServing(db(), three);
-    expect(await take(one, 17, at('a'))).toBe('serving');
+    expect(await take(one, 17, at('a'))).toBe('standby');
+    expect(await take(two, 18, at('c'))).toBe('serving');
+    expect(await take(one, 28.001, at('a'))).toBe('serving');
   });
 });
 

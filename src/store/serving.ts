@@ -76,10 +76,9 @@ export async function renewServing(db: Queryable, holder: string, now: Instant):
 
 /**
  * The next one need not wait for the lease to lapse. With Redis others may still serve, so the row
- * stays until none of them renews it; only the place is forgotten, which they soon say again.
+ * and its place stay until none of them renews it.
  */
 export async function leaveServing(db: Queryable, holder: string): Promise<void> {
-  await db.query(`update sluice.serving set place = null where ready_queue = 'redis'`);
   await db.query(`delete from sluice.serving where holder = $1::uuid and ready_queue = 'memory'`, [
     holder,
   ]);

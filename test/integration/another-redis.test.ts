@@ -24,6 +24,15 @@ describeOnPostgres('servers with different Redises', (server) => {
     expect(first.notServing()).toBeNull();
   });
 
+  it('R-CH12: it is refused as well when one of those who serve has just left', async () => {
+    const first = await open(redis.url);
+    const second = await open(redis.url);
+    const leaves = second.close();
+    await expect(open(inject('redisUrl'))).rejects.toThrow(NotOurTurnError);
+    await leaves;
+    expect(first.notServing()).toBeNull();
+  });
+
   it('R-CH12: one Redis by two names is one, also after a flush', async () => {
     const first = await open(redis.url);
     const byName = redis.url.replace('127.0.0.1', 'localhost');
