@@ -12,10 +12,13 @@ const trusted: Standing = { kind: 'trusted' };
 export class Bench {
   readonly #context: EngineContext;
   readonly #trials = new Map<WorkerId, Trial>();
+  readonly #onFreed: (workerId: WorkerId) => void;
   #changes = 0;
 
-  constructor(context: EngineContext) {
+  /** `onFreed`: who could get nothing may get something. */
+  constructor(context: EngineContext, onFreed: (workerId: WorkerId) => void) {
     this.#context = context;
+    this.#onFreed = onFreed;
   }
 
   standing(workerId: WorkerId): Standing {
@@ -49,7 +52,9 @@ export class Bench {
   giveBack(workerId: WorkerId, count: number): void {
     const trial = this.#trials.get(workerId);
     if (trial === undefined) return;
+    const before = this.allowance(workerId, 1);
     this.#trials.set(workerId, { ...trial, probesOut: Math.max(0, trial.probesOut - count) });
+    if (before === 0 && this.allowance(workerId, 1) > 0) this.#onFreed(workerId);
   }
 
   /** Null: it is trusted again. */

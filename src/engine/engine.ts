@@ -95,12 +95,15 @@ export class Engine implements api.SluiceApi {
     this.#queues = new QueueDirectory(context, this.#checkpoints);
     this.#hearing = new Hearing(context);
     this.#fleet = new Fleet(context);
-    this.#bench = new Bench(context);
+    this.#bench = new Bench(context, (workerId) => {
+      this.#waiters.wakeIfDenied(workerId);
+    });
     this.#slots = new Slots(context);
     this.#news = new News(context, {
       fleet: this.#fleet,
       waiters: this.#waiters,
       queues: this.#queues,
+      bench: this.#bench,
       onBenched: (item) => {
         judge.heardBenched(item);
       },
@@ -451,8 +454,13 @@ export class Engine implements api.SluiceApi {
     return answers;
   }
 
-  release(_workerId: WorkerId, held: readonly api.Held[]): ReturnType<api.WorkerApi['release']> {
-    return this.#attempts.release(held);
+  async release(
+    workerId: WorkerId,
+    held: readonly api.Held[],
+  ): ReturnType<api.WorkerApi['release']> {
+    const answer = await this.#attempts.release(held);
+    this.#bench.giveBack(workerId, answer.released.length);
+    return answer;
   }
 
   heartbeat(workerId: WorkerId, beat: api.Heartbeat): Promise<api.HeartbeatAnswer> {

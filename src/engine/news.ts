@@ -1,5 +1,6 @@
 import type { TaskId, WorkerId } from '../domain/ids.js';
 import type { JsonValue } from '../domain/json.js';
+import type { Bench } from './bench.js';
 import type { EngineContext } from './context.js';
 import type { Fleet } from './fleet.js';
 import type { PollWaiters } from './poll-waiters.js';
@@ -36,6 +37,7 @@ export interface NewsParts {
   readonly fleet: Fleet;
   readonly waiters: PollWaiters;
   readonly queues: QueueDirectory;
+  readonly bench: Bench;
   readonly onBenched: (item: Item & { kind: 'benched' }) => void;
   readonly onFailing: (item: Item & { kind: 'failing' }) => void;
 }
@@ -73,6 +75,7 @@ export class News {
     switch (item.kind) {
       case 'cancelled':
         fleet.find(item.workerId)?.cancelled.add(item.taskId);
+        this.#parts.bench.giveBack(item.workerId, 1);
         waiters.wakeWorker(item.workerId);
         return;
       case 'draining': {

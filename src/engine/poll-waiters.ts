@@ -91,6 +91,13 @@ export class PollWaiters {
     for (const waiter of this.#waiters.keys()) if (waiter.workerId === workerId) waiter.end(null);
   }
 
+  /** Those of its polls that could get nothing: they are in no group, and no wake-up finds them. */
+  wakeIfDenied(workerId: WorkerId): void {
+    for (const waiter of this.#waiters.keys()) {
+      if (waiter.workerId === workerId && waiter.count === 0) waiter.end(null);
+    }
+  }
+
   /** The ready queue has other contents: of each group, one looks. */
   lookAgain(): void {
     for (const group of this.#groups.values()) {

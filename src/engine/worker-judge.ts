@@ -51,13 +51,13 @@ export class WorkerJudge {
       if (this.#bench.standing(workerId).kind !== 'trusted') doubted.add(workerId);
     }
     for (const workerId of doubted) await this.#trust(workerId);
+    this.#giveBack(ended);
   }
 
   async failed(ended: readonly Failed[]): Promise<void> {
     const nowMs = performance.now();
     const failed = new Set<WorkerId>();
     for (const { workerId, lane, runMs, error } of ended) {
-      this.#bench.giveBack(workerId, 1);
       if (!countsAgainstWorker(error)) continue;
       const kind = laneKey(lane);
       this.#record.stumbled(workerId, kind);
@@ -67,6 +67,7 @@ export class WorkerJudge {
       failed.add(workerId);
     }
     for (const workerId of failed) await this.#judge(workerId);
+    this.#giveBack(ended);
   }
 
   /** Its failures were reported to another server, and who succeeds reports here. */
@@ -158,6 +159,11 @@ export class WorkerJudge {
       this.#context.log.warn({ err: error }, 'could not change whether a worker is benched');
       return false;
     }
+  }
+
+  /** When they are judged: who is benched by its last probe gets no other in between. */
+  #giveBack(ended: readonly Ended[]): void {
+    for (const { workerId } of ended) this.#bench.giveBack(workerId, 1);
   }
 
   #isTried(workerId: WorkerId): boolean {

@@ -139,6 +139,29 @@ describeOnEveryEngine('a worker that fails while others succeed', (under) => {
     await engine.cancelTasks({ queue });
   });
 
+  it('R-RE11: a poll that waits gets another probe as soon as one has ended', async () => {
+    const { engine, clock } = under();
+    const { queue, broken } = await benched(engine);
+    clock.advance(minuteMs);
+    const [failed, released, cancelled] = await broken.look(10);
+    if (failed === undefined || released === undefined || cancelled === undefined) {
+      throw new Error('three were taken');
+    }
+    const ends = [() => broken.fail(failed), () => engine.release(broken.workerId, [released])];
+    for (const end of ends) {
+      expect(await broken.look(10)).toEqual([]);
+      const waits = broken.look(10, { waitMs: 20_000 });
+      await end();
+      expect(await waits).toHaveLength(1);
+    }
+    expect(await broken.look(10)).toEqual([]);
+    await engine.cancelTask(cancelled.taskId);
+    // The first answer is the news.
+    expect(await broken.look(10)).toEqual([]);
+    expect(await broken.look(10)).toHaveLength(1);
+    await engine.cancelTasks({ queue });
+  });
+
   it('R-RE11: probes whose end nobody hears of do not keep it out for ever', async () => {
     const { engine, clock } = under();
     const { queue, broken } = await benched(engine);
