@@ -8,20 +8,20 @@ import { median } from './median.js';
 const rounds = 5;
 const side = join(import.meta.dirname, 'take-side.ts');
 
-/** Median over several fills, in microseconds a take. */
-async function measure(queues: number, fills: number, redisUrl?: string): Promise<number> {
-  const args = ['--expose-gc', '--import', 'tsx', side, String(queues), String(fills)];
+/** Median over several rounds in one process, in microseconds a take. */
+async function measure(queues: number, times: number, redisUrl?: string): Promise<number> {
+  const args = ['--import', 'tsx', side, String(queues), String(times)];
   if (redisUrl !== undefined) args.push(redisUrl);
   const { stdout } = await promisify(execFile)(process.execPath, args);
   return Number(stdout);
 }
 
-async function compare(name: string, fills: number, redisUrl?: string): Promise<void> {
+async function compare(name: string, times: number, redisUrl?: string): Promise<void> {
   const one: number[] = [];
   const many: number[] = [];
   for (let round = 0; round < rounds; round += 1) {
-    one.push(await measure(1, fills, redisUrl));
-    many.push(await measure(10_000, fills, redisUrl));
+    one.push(await measure(1, times, redisUrl));
+    many.push(await measure(10_000, times, redisUrl));
   }
   const ratios = many.map((value, index) => value / (one[index] ?? Number.NaN));
   const [ofOne, ofMany] = [median(one), median(many)].map((value) => `${value.toFixed(2)} µs`);
@@ -32,7 +32,7 @@ async function compare(name: string, fills: number, redisUrl?: string): Promise<
   );
 }
 
-await compare('memory', 30);
+await compare('memory', 40);
 const redis = await startRedis();
 await compare('Redis', 1, redis.url);
 await redis.stop();

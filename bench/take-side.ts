@@ -1,9 +1,9 @@
 // One side of take-bench, alone in its process: what the other side leaves behind in memory, and
 // what the compiler has learned from it, is not this side's.
-// node --expose-gc --import tsx bench/take-side.ts <queues> <fills> [redis url]
+// node --import tsx bench/take-side.ts <queues> <rounds> [redis url]
 import { firstIdAt } from '../src/domain/ids.js';
 import { MemoryReadyQueue } from '../src/ready/memory-ready-queue.js';
-import type { Offer, ReadyQueue, TakeRequest } from '../src/ready/ready-queue.js';
+import type { Offer, ReadyQueue, Taken, TakeRequest } from '../src/ready/ready-queue.js';
 import { RedisBus } from '../src/ready/redis/bus.js';
 import { openRedis } from '../src/ready/redis/connection.js';
 import { RedisReadyQueue } from '../src/ready/redis/redis-ready-queue.js';
@@ -13,30 +13,28 @@ import { median } from './median.js';
 
 const tasks = 10_000;
 const takes = 5_000;
-const warmUps = 3;
+const warmUps = 5;
+const nothingUsed = { reserved: {}, usage: null };
 const anyWork: TakeRequest = { taskTypes: ['t'], capabilities: [], queues: null, count: 1 };
 
 interface Opened {
   readonly ready: ReadyQueue;
-  readonly empty: () => Promise<void>;
   readonly close: () => Promise<void>;
 }
 
-async function openMemory(): Promise<Opened> {
+function openMemory(): Opened {
   const ready = new MemoryReadyQueue({ clock: systemClock });
-  return { ready, empty: async () => undefined, close: () => ready.close() };
+  return { ready, close: () => ready.close() };
 }
 
 async function openOnRedis(url: string): Promise<Opened> {
   const connection = await openRedis(url, silentLog);
+  await connection.client.flushall();
   const prefix = 'sluice:{bench}:';
   const bus = new RedisBus(connection, prefix);
   const ready = new RedisReadyQueue({ connection, bus, prefix, log: silentLog });
   return {
     ready,
-    empty: async () => {
-      await connection.client.flushall();
-    },
     close: async () => {
       await ready.close();
       await bus.close();
@@ -45,14 +43,15 @@ async function openOnRedis(url: string): Promise<Opened> {
   };
 }
 
-async function fill(ready: ReadyQueue, queues: number, generation: number): Promise<void> {
-  const begun = await ready.beginRestore(generation);
+async function open(ready: ReadyQueue): Promise<void> {
+  const begun = await ready.beginRestore(1);
   if (begun !== 'yours') throw new Error('somebody else uses this queue');
-  const nothing = { limits: [], queues: [], levels: [], running: [] };
-  await ready.restore({ generation, ...nothing });
-  for (let from = 0; from < tasks; from += 1_000) {
-    const offers = Array.from({ length: 1_000 }, (_, index) => toOffer(from + index, queues));
-    await ready.offer(offers);
+  await ready.restore({ generation: 1, limits: [], queues: [], levels: [], running: [] });
+}
+
+async function offer(ready: ReadyQueue, offers: readonly Offer[]): Promise<void> {
+  for (let from = 0; from < offers.length; from += 1_000) {
+    await ready.offer(offers.slice(from, from + 1_000));
   }
 }
 
@@ -68,28 +67,48 @@ function toOffer(index: number, queues: number): Offer {
   };
 }
 
-/** Microseconds a take, one after the other. */
-async function measure(ready: ReadyQueue): Promise<number> {
-  // What filling left behind is not the takes' to clear away.
-  globalThis.gc?.();
-  const beganMs = performance.now();
-  for (let taken = 0; taken < takes; taken += 1) {
-    const answer = await ready.take(anyWork);
-    if (answer.kind !== 'taken') throw new Error(`a take was answered ${answer.kind}`);
-  }
-  return ((performance.now() - beganMs) * 1000) / takes;
+interface Round {
+  /** A take, one after the other. */
+  readonly microseconds: number;
+  readonly taken: readonly Taken[];
 }
 
-const [queues = 1, fills = 1] = process.argv.slice(2, 4).map(Number);
+async function takeMany(ready: ReadyQueue): Promise<Round> {
+  const taken: Taken[] = [];
+  // No collection is asked for before: it would throw away compiled code, whose hidden classes have no
+  // instance at that moment, and the takes would measure the interpreter.
+  const beganMs = performance.now();
+  for (let time = 0; time < takes; time += 1) {
+    const answer = await ready.take(anyWork);
+    if (answer.kind !== 'taken') throw new Error(`a take was answered ${answer.kind}`);
+    taken.push(...answer.entries);
+  }
+  return { microseconds: ((performance.now() - beganMs) * 1000) / takes, taken };
+}
+
+/** As in the life of a queue: what was taken ends, and as much comes in anew. */
+async function refill(ready: ReadyQueue, taken: readonly Taken[], offers: readonly Offer[]) {
+  await ready.confirm(taken);
+  const finished = taken.map(({ taskId, lane }) => ({ taskId, queue: lane.queue, ...nothingUsed }));
+  await ready.finish(finished);
+  const ended = new Set(taken.map(({ taskId }) => taskId));
+  await offer(
+    ready,
+    offers.filter(({ taskId }) => ended.has(taskId)),
+  );
+}
+
+const [queues = 1, rounds = 1] = process.argv.slice(2, 4).map(Number);
 const redisUrl = process.argv[4];
-const { ready, empty, close } =
-  redisUrl === undefined ? await openMemory() : await openOnRedis(redisUrl);
+const { ready, close } = redisUrl === undefined ? openMemory() : await openOnRedis(redisUrl);
+const offers = Array.from({ length: tasks }, (_, index) => toOffer(index, queues));
+await open(ready);
+await offer(ready, offers);
 const measured: number[] = [];
-for (let generation = 1; generation <= warmUps + fills; generation += 1) {
-  await empty();
-  await fill(ready, queues, generation);
-  const microseconds = await measure(ready);
-  if (generation > warmUps) measured.push(microseconds);
+for (let round = 1; round <= warmUps + rounds; round += 1) {
+  const { microseconds, taken } = await takeMany(ready);
+  if (round > warmUps) measured.push(microseconds);
+  await refill(ready, taken, offers);
 }
 await close();
 console.log(median(measured));

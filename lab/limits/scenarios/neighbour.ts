@@ -34,7 +34,7 @@ async function compare(lab: Lab, ready: 'memory' | 'redis'): Promise<Row[]> {
   );
   const rounds = { alone: [] as Round[], beside: [] as Round[] };
   // The first of each is to warm up.
-  for (let round = 0; round <= lab.size(3, 1); round += 1) {
+  for (let round = 0; round <= lab.size(5, 1); round += 1) {
     for (const [name, cluster] of Object.entries({ alone, beside })) {
       const measured = await measureRound(lab, cluster, `busy-${round}`);
       if (round > 0) rounds[name as keyof typeof rounds].push(measured);
