@@ -112,6 +112,28 @@ describe('RedisReadyQueue', () => {
     expect(await queue.take(anyWork)).toMatchObject({ kind: 'taken' });
   });
 
+  it('R-CH6: an end frees its slot, however long it takes to be told', async () => {
+    const subject = await make();
+    const { queue } = subject;
+    await restore(subject);
+    await queue.offer([offerMaker()()]);
+    const answer = await queue.take({ ...anyWork, count: 1 });
+    const [taken] = answer.kind === 'taken' ? answer.entries : [];
+    if (taken === undefined) throw new Error('nothing was taken');
+    const slowlyTold = {
+      queue: taken.lane.queue,
+      reserved: {},
+      usage: null,
+      get taskId() {
+        const endsAt = performance.now() + 5;
+        while (performance.now() < endsAt);
+        return taken.taskId;
+      },
+    };
+    await queue.finish([slowlyTold]);
+    expect((await queue.listOut(null, 10)).entries).toEqual([]);
+  });
+
   it('goes by the clock of Redis, in whole milliseconds', async () => {
     const queue = new RedisReadyQueue({
       connection,

@@ -125,7 +125,7 @@ export class RedisReadyQueue implements ReadyQueue {
   }
 
   async finish(finished: readonly Finished[]): Promise<void> {
-    const saidAtMs = performance.now();
+    const saidAtMs = this.#runner.elapsedMs();
     await this.#tellFinished(finished.map((one) => ({ ...one, saidAtMs, isResent: false })));
   }
 
@@ -229,7 +229,7 @@ export class RedisReadyQueue implements ReadyQueue {
   async #tellFinished(finished: readonly KeptFinish[]): Promise<void> {
     for (const part of inChunks(finished, atOnce)) {
       const reply = await unlessAway('away', () =>
-        this.#runner.run(finish, ...finishArguments(part)),
+        this.#runner.run(finish, ...finishArguments(part, this.#runner.elapsedMs())),
       );
       if (reply === 'away') this.#kept.keep(part.map((one) => ({ ...one, isResent: true })));
       else if (reply === 'closed') this.#kept.keep(part);
@@ -276,8 +276,7 @@ function offerArguments(offers: readonly Offer[]): (string | number)[] {
   return [numbers.size, ...windows, ...rows];
 }
 
-function finishArguments(finished: readonly KeptFinish[]): (string | number)[] {
-  const nowMs = performance.now();
+function finishArguments(finished: readonly KeptFinish[], nowMs: number): (string | number)[] {
   return finished.flatMap(({ taskId, grant, queue, reserved, usage, saidAtMs, isResent }) => [
     taskId,
     grant === undefined ? '' : `=${grant}`,

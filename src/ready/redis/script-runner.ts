@@ -37,6 +37,11 @@ export class ScriptRunner {
     connection.onReturn(() => this.#note(null));
   }
 
+  /** For durations that a script compares with its own time: by the same clock in tests. */
+  elapsedMs(): number {
+    return this.#clock === null ? performance.now() : this.#clock.nowMs();
+  }
+
   trouble(): string | null {
     return this.#connection.trouble() ?? this.#trouble;
   }
