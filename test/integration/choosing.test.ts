@@ -165,7 +165,10 @@ describeOnEveryEngine('choosing what runs next', (under) => {
     const urgent = await engine.changeTask(third, { priority: 'high' });
     expect(urgent.priority).toBe('high');
     expect(await engine.changeTask(first, { runAt })).toMatchObject({ status: 'pending', runAt });
-    await untilStatus(engine, third, 'queued');
+    await until('the two that may run to be offered as they are now', async () => {
+      const { depth } = (await engine.getQueue(queue)).live;
+      return depth.high === 1 && depth.low === 1;
+    });
     const taken = [await worker.takeOne(), await worker.takeOne()];
     expect(taken.map(({ taskId }) => taskId)).toEqual([third, second]);
     expect(await worker.look(1, { waitMs: 50 })).toEqual([]);

@@ -66,9 +66,8 @@ async function startProxy() {
   };
 }
 
-async function openQueue(url: string, prefix: string) {
+async function openQueue(url: string, prefix: string, clock = new ManualClock()) {
   const connection = await openRedis(url, silentLog);
-  const clock = new ManualClock();
   const queue = new RedisReadyQueue({
     connection,
     bus: new LocalBus(),
@@ -114,14 +113,16 @@ describe('answers that are lost', () => {
   it('R-CH6: an end that was said before a restore frees no slot of what was restored', async () => {
     const proxy = await startProxy();
     const prefix = newPrefix();
-    const here = await openQueue(inject('redisUrl'), prefix);
-    const there = await openQueue(proxy.url, prefix);
+    const clock = new ManualClock();
+    const here = await openQueue(inject('redisUrl'), prefix, clock);
+    const there = await openQueue(proxy.url, prefix, clock);
     const again = here.bench.task();
     const queues = [here.bench.settings({ maxConcurrency: 1 })];
     await restore(here.bench.subject, { queues });
     proxy.stop(true);
     // Its first attempt ended there, and only Postgres knows. It runs again when Redis loses all.
     await there.bench.finish(again.taskId);
+    clock.advance(1);
     await here.connection.client.hdel(`${prefix}meta`, 'generation');
     const running = [{ taskId: again.taskId, queue: 'q' }];
     await restore(here.bench.subject, { generation: 2, queues, running });
