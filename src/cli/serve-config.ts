@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises';
-import type { Command, OptionValues } from 'commander';
+import { Option, type Command, type OptionValues } from 'commander';
 import {
   checkServeConfig,
   serveSettings,
@@ -25,9 +25,10 @@ export function withRedisOption(command: Command): Command {
 
 /** From the command line, the environment and the file; throws one message with all problems. */
 export async function loadServeConfig(command: Command): Promise<ServeConfig> {
-  const { config: path, ...flags } = spokenOptions(command);
+  const spoken = spokenOptions(command);
+  const { config: path } = spoken;
   const file = await readConfigFile(typeof path === 'string' ? path : null);
-  const checked = checkServeConfig({ flags, env: process.env, file });
+  const checked = checkServeConfig({ flags: bySetting(spoken), env: process.env, file });
   if (checked.kind === 'valid') return checked.config;
   const problems = checked.problems.map((problem) => `  - ${problem}`);
   throw new CliError(['The settings are not valid:', ...problems].join('\n'), { exitCode: 2 });
@@ -39,6 +40,15 @@ function spokenOptions(command: Command): OptionValues {
     ([name]) => command.getOptionValueSource(name) === 'cli',
   );
   return Object.fromEntries(spoken);
+}
+
+/** A flag may have another name than its setting: it says its unit. */
+function bySetting(spoken: OptionValues): ConfigSources['flags'] {
+  const flags = Object.entries(serveSettings).map(([name, { flag }]) => [
+    name,
+    flag === null ? undefined : (spoken[new Option(flag).attributeName()] as unknown),
+  ]);
+  return Object.fromEntries(flags) as ConfigSources['flags'];
 }
 
 async function readConfigFile(path: string | null): Promise<ConfigSources['file']> {

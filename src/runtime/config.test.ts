@@ -115,6 +115,16 @@ describe('checkServeConfig', () => {
     );
   });
 
+  it('R-RE10: lease and heartbeat are told in seconds on the command line', () => {
+    expect(check({ flags: { leaseMs: '1.5', heartbeatIntervalMs: '0.5' } })).toMatchObject({
+      config: { leaseMs: 1_500, heartbeatIntervalMs: 500 },
+    });
+    expect(problemsOf({ flags: { leaseMs: '30s', heartbeatIntervalMs: '0' } })).toEqual([
+      '--heartbeat-seconds must be a number of seconds from 0.1 to 3600, not "0".',
+      '--lease-seconds must be a number of seconds from 0.3 to 86400, not "30s".',
+    ]);
+  });
+
   it('says everything that is wrong at once, and who said it', () => {
     const problems = problemsOf({
       flags: { port: '99999' },

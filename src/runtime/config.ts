@@ -4,6 +4,7 @@ import {
   optional,
   postgresUrl,
   redisUrl,
+  secondsAsMs,
   setting,
   text,
   whole,
@@ -88,18 +89,20 @@ export const serveSettings = {
     'whether to stand by while another process serves this database',
   ),
   heartbeatIntervalMs: setting(
-    null,
+    '--heartbeat-seconds',
     ['SLUICE_HEARTBEAT_INTERVAL_MS'],
     whole(100, 3_600_000),
     10_000,
     'how often workers report',
+    secondsAsMs(100, 3_600_000),
   ),
   leaseMs: setting(
-    null,
+    '--lease-seconds',
     ['SLUICE_LEASE_MS'],
     whole(300, 86_400_000),
     30_000,
     'how long a worker may be silent before its tasks go to others',
+    secondsAsMs(300, 86_400_000),
   ),
   wakeOrder: setting(
     null,
@@ -235,11 +238,12 @@ interface Spoken {
   readonly rank: number;
 }
 
+const flagRank = 0;
 const noRank = 3;
 
 function spoken(name: SettingName, { flags, env, file }: ConfigSources): Spoken | null {
   const { flag, variables } = serveSettings[name];
-  if (flags[name] !== undefined) return { by: flag ?? name, given: flags[name], rank: 0 };
+  if (flags[name] !== undefined) return { by: flag ?? name, given: flags[name], rank: flagRank };
   const variable = variables.find((candidate) => isSet(env[candidate]));
   if (variable !== undefined) return { by: variable, given: env[variable], rank: 1 };
   const value = file?.values[name];
@@ -262,13 +266,13 @@ const secretSettings: readonly SettingName[] = ['databaseUrl', 'redisUrl'];
 
 function readSetting<Value>(
   name: SettingName,
-  { parse, fallback }: Setting<Value>,
+  { parse, parseFlag, fallback }: Setting<Value>,
   sources: ConfigSources,
   problems: string[],
 ): Value {
   const said = spoken(name, sources);
   if (said === null) return fallback;
-  const parsed = parse(said.given);
+  const parsed = said.rank === flagRank ? parseFlag(said.given) : parse(said.given);
   if (parsed.kind === 'value') return parsed.value;
   const shown = secretSettings.includes(name) ? '' : `, not ${JSON.stringify(said.given)}`;
   problems.push(`${said.by} must be ${parsed.mustBe}${shown}.`);

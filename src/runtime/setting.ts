@@ -11,6 +11,8 @@ export interface Setting<Value> {
   /** The first that is set counts. */
   readonly variables: readonly string[];
   readonly parse: Parse<Value>;
+  /** Of the flag, which may have another unit. */
+  readonly parseFlag: Parse<Value>;
   readonly fallback: Value;
   readonly meaning: string;
 }
@@ -21,8 +23,9 @@ export function setting<Value>(
   parse: Parse<Value>,
   fallback: Value,
   meaning: string,
+  parseFlag: Parse<Value> = parse,
 ): Setting<Value> {
-  return { flag, variables, parse, fallback, meaning };
+  return { flag, variables, parse, parseFlag, fallback, meaning };
 }
 
 export function text(given: unknown): Parsed<string> {
@@ -37,6 +40,17 @@ export function whole(min: number, max: number): Parse<number> {
     return typeof value === 'number' && Number.isInteger(value) && value >= min && value <= max
       ? { kind: 'value', value }
       : { kind: 'problem', mustBe: `a whole number from ${min} to ${max}` };
+  };
+}
+
+/** Seconds on the command line, with a fraction if need be; in milliseconds. */
+export function secondsAsMs(minMs: number, maxMs: number): Parse<number> {
+  return (given) => {
+    const isNumber = typeof given === 'string' && /^\d+(\.\d+)?$/.test(given);
+    const value = Math.round(Number(given) * 1000);
+    return isNumber && value >= minMs && value <= maxMs
+      ? { kind: 'value', value }
+      : { kind: 'problem', mustBe: `a number of seconds from ${minMs / 1000} to ${maxMs / 1000}` };
   };
 }
 

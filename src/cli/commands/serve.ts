@@ -15,6 +15,8 @@ export function serveCommand(program: Command): void {
     .option('--host <host>', `${serveSettings.host.meaning} (127.0.0.1)`)
     .option('--port <port>', `where to listen; ${serveSettings.port.meaning} (7700)`)
     .option('--no-wait', 'refuse to start when another process serves this database')
+    .option('--heartbeat-seconds <seconds>', `${serveSettings.heartbeatIntervalMs.meaning} (10)`)
+    .option('--lease-seconds <seconds>', `${serveSettings.leaseMs.meaning} (30)`)
     .option('--log-level <level>', serveSettings.logLevel.meaning);
   withRedisOption(withDatabaseOptions(command)).action(async () => runServe(command));
 }
