@@ -160,5 +160,6 @@ function withRemainingPause(queue: ConfiguredRow, nowMs: number): ConfiguredQueu
   return {
     ...queue,
     pausedForMs: pausedUntil === null ? null : Math.max(0, pausedUntil.getTime() - nowMs),
+    probes: null,
   };
 }

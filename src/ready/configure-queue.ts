@@ -10,12 +10,18 @@ export interface Limits {
   readonly shared: SharedLimits;
 }
 
+interface Present {
+  readonly nowMs: number;
+  /** The number of the entry that was taken last. */
+  readonly lastOut: number;
+}
+
 /** False: the version is not newer than the one held. */
 export function configureQueue(
   queue: Queue,
-  { version, settings, pausedForMs }: ConfiguredQueue,
+  { version, settings, pausedForMs, probes }: ConfiguredQueue,
   { buckets, shared }: Limits,
-  nowMs: number,
+  { nowMs, lastOut }: Present,
 ): boolean {
   if (queue.version !== null && version <= queue.version) return false;
   const before = queue.own;
@@ -30,6 +36,7 @@ export function configureQueue(
     settings,
     // Never a moment too early: what is left of a millisecond counts as a whole one.
     pausedUntilMs: nowMs + Math.ceil(pausedForMs ?? Number.POSITIVE_INFINITY),
+    probes: probes === null ? null : { left: probes, afterOut: lastOut },
     own: [...own],
     shared: shared.named(settings.limits.flatMap((limit) => ('use' in limit ? [limit.use] : []))),
   });

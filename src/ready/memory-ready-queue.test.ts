@@ -42,7 +42,8 @@ function configured(
   settings: QueueSettings,
   pausedForMs: number | null = null,
 ): Configuration {
-  return { limits: [], queues: names.map((name) => ({ name, version: 1, settings, pausedForMs })) };
+  const told = { version: 1, settings, pausedForMs, probes: null };
+  return { limits: [], queues: names.map((name) => ({ name, ...told })) };
 }
 
 /** In batches, so that the offers of a million tasks are never all there at once. */

@@ -367,7 +367,7 @@ export class MemoryReadyQueue implements ReadyQueue {
   }
 
   #open({ changed, opened, raisedShared, nowMs }: Openings): void {
-    for (const queue of changed) reopenParked(queue, nowMs);
+    for (const queue of [...changed, ...opened]) reopenParked(queue, nowMs);
     for (const queue of opened) this.#wakeFor(queue, nowMs);
     this.#wakeSharing(raisedShared);
   }
@@ -392,7 +392,8 @@ export class MemoryReadyQueue implements ReadyQueue {
     const queue = this.#directory.ensureQueue(configured.name);
     const { sharedKey } = queue;
     const limits = { buckets: this.#buckets, shared: this.#shared };
-    if (!configureQueue(queue, configured, limits, nowMs)) return null;
+    const present = { nowMs, lastOut: this.#out.last };
+    if (!configureQueue(queue, configured, limits, present)) return null;
     if (queue.sharedKey !== sharedKey) this.#directory.regroup(queue, nowMs);
     else for (const lane of queue.lanes.values()) lane.group.reopen(lane, nowMs);
     this.#directory.noteQueue(queue);
@@ -427,7 +428,7 @@ export class MemoryReadyQueue implements ReadyQueue {
 function wakesOnOpening(queue: Queue, nowMs: number): number {
   const opensAt = queue.opensAt(nowMs);
   if (opensAt === Number.POSITIVE_INFINITY) return 0;
-  const places = opensAt > nowMs || queue.hasLimits ? 1 : queue.freeSlots;
+  const places = opensAt > nowMs || queue.hasLimits ? 1 : queue.places;
   return Math.min(queue.waiting, places);
 }
 

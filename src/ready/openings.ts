@@ -7,7 +7,7 @@ import type { Finished } from './ready-queue.js';
  * woken once. Tokens that are lost count as well: what was parked by the old level may be short now.
  */
 export class Openings {
-  /** Queues whose parked lanes are to be looked at again. */
+  /** Queues whose own tokens are not what they were. */
   readonly changed = new Set<Queue>();
   /** Names of shared limits that have more than before. */
   readonly raisedShared = new Set<string>();
@@ -20,22 +20,20 @@ export class Openings {
   }
 
   /** Those that somebody who waits may be able to take from. */
-  get opened(): Queue[] {
-    return [...this.changed].filter(
-      (queue) => this.#raised.has(queue) || (this.#wereFull.has(queue) && queue.freeSlots > 0),
-    );
+  get opened(): Set<Queue> {
+    const freed = [...this.#wereFull].filter(({ places }) => places > 0);
+    return new Set([...this.#raised, ...freed]);
   }
 
   freeSlot({ queue, confirmed }: ReadyEntry): void {
-    if (queue.freeSlots <= 0) {
-      this.#wereFull.add(queue);
-      this.changed.add(queue);
-    }
+    if (queue.places <= 0) this.#wereFull.add(queue);
     queue.slotsInUse -= 1;
     if (confirmed) queue.running -= 1;
   }
 
-  refund({ queue, cost, grant }: ReadyEntry): void {
+  refund(entry: ReadyEntry): void {
+    const { queue, cost, grant } = entry;
+    queue.refundProbe(entry);
     for (const bucket of queue.own) this.#note(queue, bucket.refund(cost, grant, this.nowMs));
     for (const { name, bucket } of queue.shared) {
       if ((bucket?.refund(cost, grant, this.nowMs) ?? 0) > 0) this.raisedShared.add(name);

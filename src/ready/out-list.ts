@@ -7,6 +7,11 @@ export class OutList {
   readonly #entries = new Map<TaskId, ReadyEntry>();
   #left = 0;
 
+  /** The number of the one that left last. */
+  get last(): number {
+    return this.#left;
+  }
+
   add(entry: ReadyEntry, nowMs: number): void {
     this.#left += 1;
     entry.outNumber = this.#left;

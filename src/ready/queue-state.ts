@@ -17,6 +17,7 @@ const none: readonly never[] = [];
 
 interface QueueEntry extends Ordered {
   readonly cost: Cost;
+  readonly outNumber: number;
 }
 
 /** What a queue is told anew. */
@@ -25,9 +26,17 @@ export interface QueueConfiguration {
   readonly settings: QueueSettings;
   /** In the ready queue's time. */
   readonly pausedUntilMs: number;
+  readonly probes: Probes | null;
   /** Of the limits that are its own. */
   readonly own: readonly Bucket[];
   readonly shared: readonly SharedLimit[];
+}
+
+/** How many more may be taken under the present version. */
+export interface Probes {
+  left: number;
+  /** What left by then was taken under an older version: see `ReadyEntry.outNumber`. */
+  readonly afterOut: number;
 }
 
 /** When all parked lanes of a queue are to be looked at again. */
@@ -67,6 +76,7 @@ export class QueueState<L, E extends QueueEntry> {
   #parked: Set<L> | null = null;
   #review: Review<QueueState<L, E>> | null = null;
   #pausedUntilMs = Number.NEGATIVE_INFINITY;
+  #probes: Probes | null = null;
   #hasDefaults = true;
 
   constructor(name: string) {
@@ -87,9 +97,11 @@ export class QueueState<L, E extends QueueEntry> {
     return this.depth[0] + this.depth[1] + this.depth[2];
   }
 
-  get freeSlots(): number {
+  /** How many more may be taken, as far as slots and probes go. */
+  get places(): number {
     const { maxConcurrency } = this.settings;
-    return maxConcurrency === null ? never : maxConcurrency - this.slotsInUse;
+    const freeSlots = maxConcurrency === null ? never : maxConcurrency - this.slotsInUse;
+    return this.#probes === null ? freeSlots : Math.min(freeSlots, this.#probes.left);
   }
 
   get hasLimits(): boolean {
@@ -110,7 +122,7 @@ export class QueueState<L, E extends QueueEntry> {
     this.#parked?.delete(lane);
   }
 
-  configure({ version, settings, pausedUntilMs, own, shared }: QueueConfiguration): void {
+  configure({ version, settings, pausedUntilMs, probes, own, shared }: QueueConfiguration): void {
     this.version = version;
     this.settings = settings;
     this.ageing = new AgeingTable(settings.ageing);
@@ -118,15 +130,16 @@ export class QueueState<L, E extends QueueEntry> {
     this.shared = shared;
     this.sharedKey = sharedKey(shared);
     this.#pausedUntilMs = settings.paused ? pausedUntilMs : Number.NEGATIVE_INFINITY;
-    this.#hasDefaults = runsByDefault(settings);
+    this.#probes = probes;
+    this.#hasDefaults = runsByDefault(settings) && probes === null;
   }
 
   /**
    * From when on anything may be taken: `nowMs` itself when it may now, infinity when not before
-   * something happens (a slot is freed, the settings change, a limit becomes known).
+   * something happens (a place is freed, the settings change, a limit becomes known).
    */
   opensAt(nowMs: number): number {
-    if (this.freeSlots <= 0) return never;
+    if (this.places <= 0) return never;
     for (const { bucket } of this.shared) if (bucket === null) return never;
     return Math.max(nowMs, this.#pausedUntilMs);
   }
@@ -175,7 +188,12 @@ export class QueueState<L, E extends QueueEntry> {
   }
 
   spend({ cost }: E, takeId: string, nowMs: number): void {
+    if (this.#probes !== null) this.#probes.left -= 1;
     for (const bucket of this.own) bucket.spend(cost, takeId, nowMs);
     for (const { bucket } of this.shared) bucket?.spend(cost, takeId, nowMs);
+  }
+
+  refundProbe({ outNumber }: E): void {
+    if (this.#probes !== null && outNumber > this.#probes.afterOut) this.#probes.left += 1;
   }
 }

@@ -173,11 +173,11 @@ async function performPlain(
 }
 
 function configured(
-  { name, versionsBack, pausedForMs, ...changed }: QueueChange,
+  { name, versionsBack, pausedForMs, probes, ...changed }: QueueChange,
   index: number,
 ): ConfiguredQueue {
   const settings = { ...defaultQueueSettings, ...changed };
-  return { name, version: index - versionsBack, settings, pausedForMs };
+  return { name, version: index - versionsBack, settings, pausedForMs, probes };
 }
 
 function configuredLimit(

@@ -65,6 +65,14 @@ function queueLimits({ shared, isEventful }: World): fc.Arbitrary<QueueLimit[]> 
     ]);
 }
 
+/** Seldom, and where little is configured not so few: nothing is taken when they are gone. */
+function probes({ isEventful }: World): fc.Arbitrary<number | null> {
+  return fc.oneof(
+    { weight: isEventful ? 2 : 5, arbitrary: fc.constant(null) },
+    { weight: 1, arbitrary: fc.nat(isEventful ? 3 : 12) },
+  );
+}
+
 function queueChange(world: World, names: readonly string[] = world.queues) {
   const threshold = fc.option(fc.nat(60));
   const never = fc.constant(null);
@@ -77,6 +85,7 @@ function queueChange(world: World, names: readonly string[] = world.queues) {
     maxReady: world.isEventful ? fc.constantFrom(0, 1, 2, 10_000) : fc.constant(10_000),
     paused: world.isEventful ? fc.boolean() : fc.nat(4).map((one) => one === 0),
     pausedForMs: fc.option(fc.integer({ min: -20, max: 60 }), { freq: world.isEventful ? 2 : 9 }),
+    probes: probes(world),
     ageing: fc.record({
       lowToMediumMs: threshold,
       lowToHighMs: threshold,

@@ -3,6 +3,7 @@ import type { TaskId } from '../domain/ids.js';
 import { noAgeing } from '../domain/priority.js';
 import { defaultQueueSettings } from '../domain/queue-settings.js';
 import { describeLimits } from './limits.contract.js';
+import { describeProbes } from './probes.contract.js';
 import type { Grant, Offer, ReadyQueue, TakeRequest } from './ready-queue.js';
 import { describeSharedLimits } from './shared-limits.contract.js';
 import {
@@ -46,6 +47,7 @@ export function describeReadyQueueContract(
 
     describeLimits(make);
     describeSharedLimits(make);
+    describeProbes(make);
 
     describe('restore', () => {
       it('R-RE7: answers rebuild until it was restored', async () => {

@@ -26,7 +26,7 @@ export interface ReadyQueue {
   take(request: TakeRequest): Promise<TakeAnswer>;
   /** Postgres granted these: from now on they run, until `finish`. */
   confirm(grants: readonly Grant[]): Promise<void>;
-  /** Postgres refused these: the slot comes back, and tokens where that breaks no bound. */
+  /** Postgres refused these: slot and probe come back, and tokens where that breaks no bound. */
   refund(grants: readonly Grant[]): Promise<void>;
   /** No longer running, whatever the outcome: frees the slot, settles the real usage. */
   finish(finished: readonly Finished[]): Promise<void>;
@@ -146,6 +146,11 @@ export interface ConfiguredQueue {
   readonly settings: QueueSettings;
   /** What is left of `settings.pausedUntil`: the clocks of Postgres and of this queue may differ. */
   readonly pausedForMs: number | null;
+  /**
+   * At most this many are taken from it under this version; null: no bound. What Postgres refused does
+   * not count.
+   */
+  readonly probes: number | null;
 }
 
 /** A limit that queues share by its name. */

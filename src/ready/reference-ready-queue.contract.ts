@@ -42,12 +42,15 @@ interface Task {
   state: 'waiting' | 'taken' | 'running';
   grant: string;
   outSince: number;
+  /** The version of its queue when it was taken. */
+  takenUnder: number | null;
 }
 
 interface Queue {
   version: number;
   settings: QueueSettings;
   pausedUntil: number;
+  probesLeft: number;
   turn: number;
   short: Task | null;
 }
@@ -105,7 +108,7 @@ export class ReferenceReadyQueue implements ReadyQueue {
       const lane = { queue, taskType: 'unknown', capabilities: [] };
       const order = { eligibleAt: 0, orderedAt: 0, seq: 0, outSince: this.#nowMs() };
       const task = { taskId, queue, lane, priority: 'low', cost: {}, ...order } as const;
-      this.#tasks.push({ ...task, state: 'running', grant: '' });
+      this.#tasks.push({ ...task, state: 'running', grant: '', takenUnder: null });
     }
     return true;
   }
@@ -119,7 +122,8 @@ export class ReferenceReadyQueue implements ReadyQueue {
       if (this.#roomOf(offer) <= 0) return 'full';
       const order = { eligibleAt: this.#nowMs() - ageMs, orderedAt: eligibleAtMs };
       const place = { lane, queue: lane.queue, ...order };
-      this.#tasks.push({ ...rest, ...place, state: 'waiting', grant: '', outSince: 0 });
+      const untaken = { grant: '', outSince: 0, takenUnder: null };
+      this.#tasks.push({ ...rest, ...place, ...untaken, state: 'waiting' });
       const queue = this.#queue(lane.queue);
       if (queue.turn === 0) queue.turn = ++this.#turns;
       const wake = wakes.get(laneKey(lane)) ?? { lane, count: 0 };
@@ -160,8 +164,9 @@ export class ReferenceReadyQueue implements ReadyQueue {
         state === 'taken' && grants.some((one) => one.taskId === taskId && one.grant === grant),
     );
     this.#release(refunded, () => {
-      for (const { queue, cost, grant } of refunded) {
+      for (const { queue, cost, grant, takenUnder } of refunded) {
         for (const bucket of this.#bucketsOf(queue)) bucket.refund(cost, grant);
+        if (takenUnder === this.#queue(queue).version) this.#queue(queue).probesLeft += 1;
       }
     });
   }
@@ -316,7 +321,7 @@ export class ReferenceReadyQueue implements ReadyQueue {
   #opensAt(task: Task): number {
     const { queue: name } = task;
     const queue = this.#queue(name);
-    if (this.#freeSlots(name) <= 0 || !this.#knowsShared(name)) return never;
+    if (this.#places(name) <= 0 || !this.#knowsShared(name)) return never;
     const obstacle = this.#obstacleTo(task);
     return Math.max(
       this.#nowMs(),
@@ -356,9 +361,12 @@ export class ReferenceReadyQueue implements ReadyQueue {
   #grant(task: Task, grant: string): Taken {
     const { taskId, lane, priority, cost } = task;
     const effectivePriority = this.#effective(task);
-    this.#queue(task.queue).turn = ++this.#turns;
+    const queue = this.#queue(task.queue);
+    queue.turn = ++this.#turns;
+    queue.probesLeft -= 1;
     for (const bucket of this.#bucketsOf(task.queue)) bucket.spend(cost, grant);
-    Object.assign(task, { state: 'taken', grant, outSince: this.#nowMs() });
+    const takenUnder = queue.version;
+    Object.assign(task, { state: 'taken', grant, outSince: this.#nowMs(), takenUnder });
     return { taskId, grant, lane, priority, effectivePriority };
   }
 
@@ -371,6 +379,7 @@ export class ReferenceReadyQueue implements ReadyQueue {
       version: Number.NEGATIVE_INFINITY,
       settings: defaultQueueSettings,
       pausedUntil: Number.NEGATIVE_INFINITY,
+      probesLeft: never,
       turn: 0,
       short: null,
     };
@@ -391,14 +400,14 @@ export class ReferenceReadyQueue implements ReadyQueue {
     this.#putBucket(sharedBucket(limit.name), limit.limit);
   }
 
-  #configureQueue({ name, version, settings, pausedForMs }: ConfiguredQueue): boolean {
+  #configureQueue({ name, version, settings, pausedForMs, probes }: ConfiguredQueue): boolean {
     const queue = this.#queue(name);
     if (version <= queue.version) return false;
     const before = this.#ownBucketNames(name);
     const pausedUntil = settings.paused
       ? this.#nowMs() + (pausedForMs ?? never)
       : Number.NEGATIVE_INFINITY;
-    Object.assign(queue, { version, settings, pausedUntil });
+    Object.assign(queue, { version, settings, pausedUntil, probesLeft: probes ?? never });
     const after = this.#ownBucketNames(name);
     for (const bucket of before) if (!after.includes(bucket)) this.#buckets.delete(bucket);
     for (const limit of settings.limits) {
@@ -472,9 +481,11 @@ export class ReferenceReadyQueue implements ReadyQueue {
     return effectivePriority(priority, this.#nowMs() - eligibleAt, ageing);
   }
 
-  #freeSlots(name: string): number {
+  /** How many more may be taken, as far as slots and probes go. */
+  #places(name: string): number {
+    const { settings, probesLeft } = this.#queue(name);
     const inUse = this.#tasks.filter((task) => task.queue === name && task.state !== 'waiting');
-    return (this.#queue(name).settings.maxConcurrency ?? never) - inUse.length;
+    return Math.min(probesLeft, (settings.maxConcurrency ?? never) - inUse.length);
   }
 
   #roomOf({ lane, priority }: Window): number {
@@ -486,11 +497,11 @@ export class ReferenceReadyQueue implements ReadyQueue {
 
   #release(tasks: readonly Task[], settle: () => void): void {
     const names = [...this.#queues.keys()];
-    const full = names.filter((name) => this.#freeSlots(name) <= 0);
+    const full = names.filter((name) => this.#places(name) <= 0);
     for (const bucket of this.#buckets.values()) bucket.hasRisen = false;
     settle();
     this.#tasks = this.#tasks.filter((task) => !tasks.includes(task));
-    const freed = full.filter((name) => this.#freeSlots(name) > 0);
+    const freed = full.filter((name) => this.#places(name) > 0);
     const risen = names.filter((name) => this.#ownBuckets(name).some(({ hasRisen }) => hasRisen));
     this.#wakeFor([...new Set([...freed, ...risen])]);
   }
@@ -507,10 +518,10 @@ export class ReferenceReadyQueue implements ReadyQueue {
 
   #wakesOnOpening(name: string): number {
     const { pausedUntil, settings } = this.#queue(name);
-    const freeSlots = this.#freeSlots(name);
-    if (freeSlots <= 0 || pausedUntil === never || !this.#knowsShared(name)) return 0;
+    const places = this.#places(name);
+    if (places <= 0 || pausedUntil === never || !this.#knowsShared(name)) return 0;
     // Who gets the first token says when the next one falls due.
-    return pausedUntil > this.#nowMs() || settings.limits.length > 0 ? 1 : freeSlots;
+    return pausedUntil > this.#nowMs() || settings.limits.length > 0 ? 1 : places;
   }
 }
 

@@ -43,8 +43,11 @@ interface TaskSketch extends Partial<Lane> {
   readonly cost?: Cost;
 }
 
-/** Settings, and how long the pause lasts among them. */
-export type SettingsSketch = Partial<QueueSettings> & { readonly pausedForMs?: number };
+/** Settings, and among them how long the pause lasts and how many probes there are. */
+export type SettingsSketch = Partial<QueueSettings> & {
+  readonly pausedForMs?: number;
+  readonly probes?: number;
+};
 
 export const anyWork: TakeRequest = { taskTypes: null, capabilities: [], queues: null, count: 1 };
 
@@ -173,7 +176,7 @@ export class Workbench {
   }
 
   /** The instant in the settings is no help: only `pausedForMs` is by a clock that all agree on. */
-  settings({ pausedForMs, ...change }: SettingsSketch, name = 'q'): ConfiguredQueue {
+  settings({ pausedForMs, probes, ...change }: SettingsSketch, name = 'q'): ConfiguredQueue {
     this.#versions += 1;
     const pausedUntil = pausedForMs === undefined ? null : new Date(0);
     return {
@@ -181,6 +184,7 @@ export class Workbench {
       version: this.#versions,
       settings: { ...defaultQueueSettings, pausedUntil, ...change },
       pausedForMs: pausedForMs ?? null,
+      probes: probes ?? null,
     };
   }
 

@@ -85,7 +85,7 @@ class Simulation {
     await first.restore({
       generation: this.#generation,
       limits: [],
-      queues: [{ name: queue, version: 1, settings, pausedForMs: null }],
+      queues: [{ name: queue, version: 1, settings, pausedForMs: null, probes: null }],
       levels: this.#levels(),
       running: [],
     });

@@ -135,7 +135,8 @@ describe('Redis that is away', () => {
     const opened = await open(server.url, log);
     const { queue } = opened;
     const { taskId, lane } = offerMaker()();
-    const settled = { name: 'q', version: 1, settings: defaultQueueSettings, pausedForMs: null };
+    const told = { settings: defaultQueueSettings, pausedForMs: null, probes: null };
+    const settled = { name: 'q', version: 1, ...told };
     await restore(queue);
     await server.kill('SIGKILL');
     await untilGone(opened);
@@ -228,7 +229,7 @@ describe('a Redis Cluster', () => {
     const [first, second, third] = [bench.task(), bench.task(), bench.task({ priority: 'low' })];
     expect(await bench.offer(first, second, third)).toEqual(['accepted', 'accepted', 'accepted']);
     await bench.share('shared', { ...limit, rate: 200 });
-    await bench.configure({ limits, maxConcurrency: 5 });
+    await bench.configure({ limits, maxConcurrency: 5, probes: 5 });
     expect(await bench.takeIds()).toEqual([first.taskId]);
     expect(await bench.takeIds({ queues: ['q'] })).toEqual([second.taskId]);
     await bench.confirm(first.taskId);

@@ -60,19 +60,20 @@ function packBucket(bucket: string, limit: RateLimit, tokens: StartingTokens) {
 }
 
 function packQueue(configured: ConfiguredQueue, tokens: StartingTokens) {
-  const { name, version, settings, pausedForMs } = configured;
+  const { name, version, settings, pausedForMs, probes } = configured;
   const { lowToMediumMs, lowToHighMs, mediumToHighMs } = thresholdsOf(settings.ageing);
   return {
     name,
     version,
     settings: {
-      isDefault: runsByDefault(settings),
+      isDefault: runsByDefault(settings) && probes === null,
       class: sharedNames(settings).sort().join('\t'),
       limits: settings.limits.map((limit) => packUse(name, limit)),
       maxReady: settings.maxReady,
       maxConcurrency: settings.maxConcurrency ?? undefined,
       isPaused: settings.paused,
       pausedFor: pausedForMs === null ? undefined : Math.ceil(pausedForMs),
+      probes: probes ?? undefined,
       lowToMedium: finite(lowToMediumMs),
       lowToHigh: finite(lowToHighMs),
       mediumToHigh: finite(mediumToHighMs),

@@ -101,7 +101,7 @@ describe('RedisReadyQueue', () => {
     const { queue, clock } = subject;
     const limit = { unit: 'requests', rate: 10, perSeconds: 1, burst: 1 };
     const settings = { ...defaultQueueSettings, limits: [limit] };
-    const queues = [{ name: 'q', version: 1, settings, pausedForMs: null }];
+    const queues = [{ name: 'q', version: 1, settings, pausedForMs: null, probes: null }];
     const offer = offerMaker();
     await restore(subject, { queues });
     await queue.offer([offer(), offer()]);

@@ -113,6 +113,24 @@ describe('two servers', () => {
     expect(await there.take(anyWork)).toEqual({ kind: 'wait', waitMs: 100 });
   });
 
+  it('R-RE9: probes are counted for both together', async () => {
+    await restore();
+    await here.offer(Array.from({ length: 40 }, () => bench.task()));
+    const queues = [bench.settings({ probes: 3 })];
+    const tell = (queue: RedisReadyQueue) => queue.configure({ limits: [], queues });
+    await tell(here);
+    const taken = await Promise.all(
+      Array.from({ length: 20 }, async (_, index) => {
+        const [one, other] = index % 2 === 0 ? [here, there] : [there, here];
+        await tell(other);
+        return take(one, 2);
+      }),
+    );
+    expect(taken.flat()).toHaveLength(3);
+    await there.refund(taken.flat());
+    expect(await take(here, 9)).toHaveLength(3);
+  });
+
   it('R-CH7: settings count everywhere, and an older version nowhere', async () => {
     await restore();
     await here.offer([bench.task()]);

@@ -84,6 +84,8 @@ local function settingsOf(given)
   settings.mediumToHigh = settings.mediumToHigh or huge
   settings.pausedUntil = -huge
   if settings.isPaused then settings.pausedUntil = now + (settings.pausedFor or huge) end
+  -- Grants up to this number were given under an older version.
+  if settings.probes then settings.olderGrants = meta.counter end
   return settings
 end
 
@@ -118,6 +120,7 @@ local function configureQueue(given)
   local former = queue.settings
   if former.version and given.version <= former.version then return end
   queue.settings = settingsOf(given)
+  queue.probesLeft = queue.settings.probes or huge
   queue.hasLimits = #queue.settings.limits > 0
   queue.isChanged = true
   call('HSET', queue.key, 'settings', cmsgpack.pack(queue.settings))

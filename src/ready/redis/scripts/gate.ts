@@ -1,6 +1,9 @@
 import { requestUnit } from '../../../domain/token-bucket.js';
 
-/** What lets an entry go, and when: slots, pause, tokens, and the entry that its queue is short of. */
+/**
+ * What lets an entry go, and when: slots, probes, pause, tokens, and the entry that its queue is short
+ * of.
+ */
 export const gate = String.raw`
 local function costOf(entry)
   if not entry.cost then
@@ -55,7 +58,7 @@ end
 -- When its queue's own conditions let an entry go.
 local function opensAt(entry)
   local queue, settings = entry.queue, entry.queue.settings
-  if freeSlots(queue) <= 0 then return huge end
+  if placesIn(queue) <= 0 then return huge end
   local at = math.max(now, settings.pausedUntil)
   if not queue.hasLimits then return at end
   if not knowsItsLimits(queue) then return huge end

@@ -11,7 +11,8 @@ const maxIdle = 10_000;
  * Queues: settings, turn, slots and counts. Loaded once in a script, written back at its end.
  *
  * `queues` has the names of all, `idle` those that hold nothing and would be made again just as they
- * are, but for their turn and version, oldest first.
+ * are, but for their turn and version, oldest first. How many probes are left is read and written only
+ * of queues that have a number of them.
  */
 export const queues = String.raw`
 local defaultSettings = {
@@ -58,14 +59,17 @@ local function loadQueue(name)
     [1] = tonumber(field[8] or 0),
     [2] = tonumber(field[9] or 0),
   }
+  queue.probesLeft = queue.settings.probes and tonumber(call('HGET', key, 'probes')) or huge
   queue.hasLimits = #queue.settings.limits > 0
   queue.wasIdle = queue.isKnown and isIdle(queue)
   queues[name] = queue
   return queue
 end
 
-local function freeSlots(queue)
-  return queue.settings.maxConcurrency - queue.slots
+-- How many more may be taken, as far as slots and probes go.
+local function placesIn(queue)
+  local free = queue.settings.maxConcurrency - queue.slots
+  return queue.probesLeft < free and queue.probesLeft or free
 end
 
 local function forgetOldIdle()
@@ -84,6 +88,7 @@ local function saveQueue(queue)
   call('HSET', queue.key, 'turn', queue.turn, 'slots', queue.slots, 'running', queue.running,
     'parked', queue.parked, 'short', queue.short,
     '${priorities[0]}', queue[0], '${priorities[1]}', queue[1], '${priorities[2]}', queue[2])
+  if queue.settings.probes then call('HSET', queue.key, 'probes', queue.probesLeft) end
   if not queue.isKnown then call('SADD', queuesKey, queue.name) end
   if isIdle(queue) then
     call('ZADD', idleKey, nextNumber(), queue.name)

@@ -11,13 +11,13 @@ import { wakes } from './wakes.js';
 
 const releasing = String.raw`
 local gone, isGone = {}, {}
--- Queues that had no free slot, those whose own tokens changed, and those with more than before.
+-- Queues that had no place left, those whose own tokens changed, and those with more than before.
 local wereFull, haveChanged, haveRisen = {}, {}, {}
 local risenLimits = {}
 
 local function release(taskId, out)
   local queue = loadQueue(out.queueName)
-  if freeSlots(queue) <= 0 then wereFull[queue] = true end
+  if placesIn(queue) <= 0 then wereFull[queue] = true end
   queue.slots = queue.slots - 1
   if out.isConfirmed then queue.running = queue.running - 1 end
   queue.isChanged = true
@@ -34,7 +34,7 @@ end
 
 local function openAndWake()
   local opened = {}
-  for queue in pairs(wereFull) do opened[queue] = freeSlots(queue) > 0 or nil end
+  for queue in pairs(wereFull) do opened[queue] = placesIn(queue) > 0 or nil end
   for queue in pairs(haveRisen) do opened[queue] = true end
   -- With fewer tokens nothing opens, but what waits for a slot may have become short.
   for queue in pairs(haveChanged) do openParkedLanes(queue) end
@@ -72,12 +72,22 @@ local function giveTokensBack(out)
   end
 end
 
+-- Only under the version that it was taken under.
+local function giveProbeBack(out)
+  local queue = loadQueue(out.queueName)
+  local olderGrants = queue.settings.olderGrants
+  if olderGrants and tonumber(string.match(out.grant, '%d+$')) > olderGrants then
+    queue.probesLeft = queue.probesLeft + 1
+  end
+end
+
 for index, record in ipairs(readRecords(argumentsFrom(2, 2))) do
   local taskId, grant = ARGV[2 * index], ARGV[2 * index + 1]
   local out = parseOut(record)
   if out and not out.isConfirmed and out.grant == grant and not isGone[taskId] then
     giveTokensBack(out)
     release(taskId, out)
+    giveProbeBack(out)
   end
 end
 return finishRelease()
@@ -125,7 +135,7 @@ return finishRelease()
 
 const shared = [base, queues, ageing, windows, sources, entries, buckets, wakes, releasing];
 
-/** What Postgres refused: the slot comes back, and tokens where that breaks no bound. */
+/** What Postgres refused: slot and probe come back, and tokens where that breaks no bound. */
 export const refund = script('refund', ...shared, refundBody);
 
 /** What no longer runs: the slot comes back, and the real usage is settled. */

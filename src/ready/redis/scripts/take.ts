@@ -49,7 +49,7 @@ local function grantEntry(entry)
   local queue, taskId = entry.queue, entry.taskId
   local level = levelOf(entry)
   queue.turn = nextNumber()
-  queue.slots = queue.slots + 1
+  queue.slots, queue.probesLeft = queue.slots + 1, queue.probesLeft - 1
   if queue.hasLimits then spendTokens(entry) end
   takeFromWindow(entry)
   entry.lane.hasNewHead = true

@@ -11,9 +11,9 @@ end
 -- for a limit: whoever gets the first token learns when the next one falls due.
 local function wakesOnOpening(queue)
   local settings = queue.settings
-  local free = freeSlots(queue)
-  if free <= 0 or settings.pausedUntil == huge or not knowsItsLimits(queue) then return 0 end
-  local most = (settings.pausedUntil > now or queue.hasLimits) and 1 or free
+  local places = placesIn(queue)
+  if places <= 0 or settings.pausedUntil == huge or not knowsItsLimits(queue) then return 0 end
+  local most = (settings.pausedUntil > now or queue.hasLimits) and 1 or places
   return math.min(waitingIn(queue), most)
 end
 
