@@ -1,3 +1,4 @@
 export * from './client/index.js';
 export { Sluice, type OpenOptions } from './client/sluice.js';
+export type { TaskEvent } from './protocol/events.js';
 export * from './worker/index.js';

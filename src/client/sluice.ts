@@ -1,4 +1,6 @@
 import type { OpenEngineOptions } from '../engine/open-engine.js';
+import { defined } from '../protocol/defined.js';
+import type { TaskEvent } from '../protocol/events.js';
 import { memoryDataDir } from '../runtime/config.js';
 import type { Logger } from '../runtime/log.js';
 import { SluiceClient } from './sluice-client.js';
@@ -12,6 +14,12 @@ export interface OpenOptions {
   readonly redisUrl?: string;
   /** `submit`: submits, reads and cancels, any number of processes at once; another one serves. */
   readonly role?: 'serve' | 'submit';
+  /** For how many days tasks that completed, failed or were cancelled are kept. Default 7. */
+  readonly retainEndedDays?: number;
+  /** For how many days dead letters are kept. Default 30. */
+  readonly retainDeadLettersDays?: number;
+  /** Hears of every change of state that this process brings about, after its commit. */
+  readonly onTaskEvent?: (event: TaskEvent) => void;
   readonly log?: Logger;
 }
 
@@ -31,8 +39,13 @@ export const Sluice = {
       database,
       ...(redisUrl === undefined ? {} : { redisUrl }),
       ...(role === undefined ? {} : { role }),
+      settings: defined({
+        retainEndedDays: options.retainEndedDays,
+        retainDeadLettersDays: options.retainDeadLettersDays,
+      }),
       ...(log === undefined ? {} : { log }),
     });
+    if (options.onTaskEvent !== undefined) engine.subscribe(options.onTaskEvent);
     return new SluiceClient(engine, () => engine.close());
   },
 };

@@ -22,6 +22,8 @@ export const attemptErrorCodes = {
   neverStarted: 'NEVER_STARTED',
   /** The one a task that was never run can end with. */
   capacity: 'capacity',
+  /** Of a task that was cancelled because its halted workflow was given up. */
+  workflowGivenUp: 'workflow_given_up',
 } as const;
 
 const neverRetried: ReadonlySet<string> = new Set([

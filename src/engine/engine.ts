@@ -31,6 +31,7 @@ import { Read } from './read.js';
 import { rebuild, type Rebuilt } from './rebuild.js';
 import { Replay } from './replay.js';
 import { Report } from './report.js';
+import { Retention } from './retention.js';
 import { ServingTurn } from './serving-turn.js';
 import { Slots } from './slots.js';
 import { getStatistics } from './statistics.js';
@@ -153,6 +154,7 @@ export class Engine implements api.SluiceApi {
       news: this.#news,
       hearing: this.#hearing,
       slots: this.#slots,
+      retention: new Retention(context, this.#feeder),
     });
     this.#lostEntries = new LostEntries(context, this.#feeder, this.#throughput);
     this.#poll = new Poll(context, {

@@ -23,6 +23,10 @@ export interface EngineSettings {
   readonly wakeOrder: WakeOrder;
   /** How long a worker that fails while others succeed gets nothing. */
   readonly benchMs: number;
+  /** For how long tasks that completed, failed or were cancelled are kept. */
+  readonly retainEndedDays: number;
+  readonly retainDeadLettersDays: number;
+  readonly retentionIntervalMs: number;
 }
 
 export const defaultEngineSettings: EngineSettings = {
@@ -37,4 +41,7 @@ export const defaultEngineSettings: EngineSettings = {
   servingRenewMs: 2_000,
   wakeOrder: 'spread',
   benchMs: 60_000,
+  retainEndedDays: 7,
+  retainDeadLettersDays: 30,
+  retentionIntervalMs: 60_000,
 };

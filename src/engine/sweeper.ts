@@ -16,6 +16,7 @@ import type { AttemptEnd, EndAttempts } from './end-attempts.js';
 import type { Feeder } from './feeder.js';
 import type { News } from './news.js';
 import { failedAttempt } from './report.js';
+import type { Retention } from './retention.js';
 import type { Slots } from './slots.js';
 
 const maxAttemptsAtOnce = 1_000;
@@ -39,6 +40,7 @@ export interface SweeperParts {
   /** Since when workers could have been heard: Postgres reachable, this process not frozen. */
   readonly hearing: Hearing;
   readonly slots: Slots;
+  readonly retention: Retention;
 }
 
 /** By the steady clock of this process, or that of a test. */
@@ -84,6 +86,7 @@ export class Sweeper {
     await this.#parts.slots.compare(maxSlotsAtOnce);
     await this.#unlessLocked(() => this.#freeWorkflows());
     if (performance.now() >= this.#nextUpkeepMs) await this.upkeep();
+    await this.#parts.retention.tick();
     return this.#context.settings.sweepIntervalMs;
   }
 

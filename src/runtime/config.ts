@@ -37,6 +37,8 @@ export interface ServeConfig {
   readonly heartbeatIntervalMs: number;
   readonly leaseMs: number;
   readonly wakeOrder: 'spread' | 'concentrate';
+  readonly retainEndedDays: number;
+  readonly retainDeadLettersDays: number;
   readonly logLevel: string;
 }
 
@@ -111,6 +113,20 @@ export const serveSettings = {
     'spread',
     'who is woken for work: the least loaded worker, or the same ones first so that others go idle',
   ),
+  retainEndedDays: setting(
+    '--retain-ended-days',
+    ['SLUICE_RETAIN_ENDED_DAYS'],
+    whole(1, 36_500),
+    7,
+    'how long tasks that completed, failed or were cancelled are kept',
+  ),
+  retainDeadLettersDays: setting(
+    '--retain-dead-letters-days',
+    ['SLUICE_RETAIN_DEAD_LETTERS_DAYS'],
+    whole(1, 36_500),
+    30,
+    'how long dead letters are kept',
+  ),
   logLevel: setting('--log-level', ['SLUICE_LOG_LEVEL'], oneOf(logLevels), 'info', 'what to log'),
 } as const;
 
@@ -135,6 +151,8 @@ export function checkServeConfig(sources: ConfigSources): CheckedConfig {
     heartbeatIntervalMs: read('heartbeatIntervalMs', serveSettings.heartbeatIntervalMs),
     leaseMs: read('leaseMs', serveSettings.leaseMs),
     wakeOrder: read('wakeOrder', serveSettings.wakeOrder),
+    retainEndedDays: read('retainEndedDays', serveSettings.retainEndedDays),
+    retainDeadLettersDays: read('retainDeadLettersDays', serveSettings.retainDeadLettersDays),
     logLevel: read('logLevel', serveSettings.logLevel),
   };
   problems.push(...contradictions(given, sources));
@@ -155,12 +173,14 @@ export function describeServeConfig(config: ServeConfig): Readonly<Record<string
     heartbeat: `${config.heartbeatIntervalMs} ms`,
     'wake order': config.wakeOrder,
     lease: `${config.leaseMs} ms`,
+    kept: `${config.retainEndedDays} days, dead letters ${config.retainDeadLettersDays}`,
     log: config.logLevel,
   };
 }
 
 function toConfig(given: Given, sources: ConfigSources): ServeConfig {
   const { host, port, wait, heartbeatIntervalMs, leaseMs, wakeOrder, logLevel } = given;
+  const { retainEndedDays, retainDeadLettersDays } = given;
   return {
     host,
     port,
@@ -170,6 +190,8 @@ function toConfig(given: Given, sources: ConfigSources): ServeConfig {
     heartbeatIntervalMs,
     leaseMs,
     wakeOrder,
+    retainEndedDays,
+    retainDeadLettersDays,
     logLevel,
   };
 }

@@ -1,3 +1,4 @@
+import type { AttemptError } from '../domain/attempt-error.js';
 import type { TaskId, WorkerId } from '../domain/ids.js';
 import { priorityOf, type Priority } from '../domain/priority.js';
 import type { Cost } from '../domain/queue-settings.js';
@@ -6,7 +7,7 @@ import type { TaskFilter } from '../protocol/api.js';
 import { changeMembers } from './change-members.js';
 import type { Database, Instant, Queryable } from './database.js';
 import { lastTaskId, maxScannedRows } from './list-tasks.js';
-import { costOf } from './task-row.js';
+import { attemptErrorToJson, costOf } from './task-row.js';
 
 export interface CancelledRow {
   readonly taskId: TaskId;
@@ -42,10 +43,26 @@ export function cancelTasks(
   taskIds: readonly TaskId[],
   now: Instant,
 ): Promise<CancelledRow[]> {
-  return changeMembers(db, taskIds, now, async (connection) => {
-    const rows = await connection.query<GoneRow>(cancelStatement, [taskIds, now]);
-    return rows.map(toCancelled);
-  });
+  return changeMembers(db, taskIds, now, (connection) =>
+    cancelWithin(connection, taskIds, null, now),
+  );
+}
+
+/** For whoever holds the workflows already. `why`: what a task that nobody asked to cancel says. */
+export async function cancelWithin(
+  connection: Queryable,
+  taskIds: readonly TaskId[],
+  why: AttemptError | null,
+  now: Instant,
+): Promise<CancelledRow[]> {
+  const error = why === null ? null : JSON.stringify(attemptErrorToJson(why));
+  const rows = await connection.query<GoneRow>(cancelStatement, [
+    taskIds,
+    now,
+    error,
+    why?.message ?? null,
+  ]);
+  return rows.map(toCancelled);
 }
 
 // The attempt is kept without its lease: a report that comes later finds nothing it could repeat.
@@ -78,7 +95,7 @@ const cancelStatement = `
       run_at, case when status = 'queued' then queued_at end, instant, dispatch_deadline_seconds,
       timeout_seconds, max_retries, retry_count, attempt, deferrals, returns, workflow_id,
       halts_workflow, idempotency_key, cost, user_id, tags, trace_id, progress_percent,
-      progress_message, error,
+      progress_message, coalesce($3::json, error),
       case
         when lease is not null then array_append(past_attempts, json_build_object(
           'attempt', attempt, 'worker_id', worker_id, 'queued_at', queued_at,
@@ -87,6 +104,9 @@ const cancelStatement = `
         ))
         when status = 'failed' then array_append(past_attempts, json_build_object(
           'queued_at', queued_at, 'ended_at', ended_at, 'became', 'failed'
+        ))
+        when $4::text is not null then array_append(past_attempts, json_build_object(
+          'queued_at', queued_at, 'ended_at', instant, 'became', 'cancelled', 'reason', $4::text
         ))
         else past_attempts
       end

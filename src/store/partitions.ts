@@ -1,4 +1,4 @@
-import type { Instant, Queryable } from './database.js';
+import { LockedError, type Instant, type Queryable } from './database.js';
 
 /**
  * A day's partition of inputs and of history for every day from two days ago (a task's id is made
@@ -13,4 +13,115 @@ export async function ensurePartitions(
     daysAhead,
     now,
   ]);
+}
+
+type Parent = 'task_inputs' | 'task_history';
+
+/** A day's partition on its way out; whoever began it may have died half-way. */
+interface DayTable {
+  readonly name: string;
+  readonly parent: Parent;
+  readonly state: 'attached' | 'detaching' | 'detached';
+}
+
+/**
+ * Drops the days of history that ended `keptDays` ago or earlier. Answers with their names. Days that
+ * `ensurePartitions` makes are left alone.
+ */
+export function dropHistory(
+  db: Queryable,
+  keptDays: number,
+  limit: number,
+  now: Instant,
+): Promise<string[]> {
+  return dropDays(db, 'task_history', 'true', [keptDays, limit, now]);
+}
+
+/** Drops the days of inputs of which no task is left, neither among the living nor in history. */
+export function dropInputs(db: Queryable, limit: number, now: Instant): Promise<string[]> {
+  return dropDays(db, 'task_inputs', isUnused, [0, limit, now]);
+}
+
+/**
+ * Index: the primary keys, one probe for each day and partition. A transaction that wrote into the
+ * day and has not committed may bring a task that nobody sees yet.
+ */
+const isUnused = `
+  not exists (
+    select from sluice.tasks t
+    where t.id >= sluice.first_id_of(found.day) and t.id < sluice.first_id_of(found.day + 1)
+  )
+  and not exists (
+    select from sluice.task_history h
+    where h.id >= sluice.first_id_of(found.day) and h.id < sluice.first_id_of(found.day + 1)
+  )
+  and not exists (
+    select from pg_catalog.pg_locks held
+    where held.relation = found.oid and held.mode = 'RowExclusiveLock'
+      and held.database = (select oid from pg_database where datname = current_database())
+  )`;
+
+/** A table of a day that is no partition was detached before: they are made and attached in one. */
+const findDaysSql = (isDone: string): string => `
+with days as (
+  select
+    child.oid, child.relname as name, to_date(right(child.relname, 8), 'YYYYMMDD') as day,
+    case
+      when link.inhrelid is null then 'detached'
+      when link.inhdetachpending then 'detaching'
+      else 'attached'
+    end as state
+  from pg_catalog.pg_class child
+  left join pg_catalog.pg_inherits link on link.inhrelid = child.oid
+  where child.relnamespace = 'sluice'::regnamespace and child.relkind = 'r'
+    and child.relname ~ ('^' || $1::text || '_\\d{8}$')
+)
+select found.name, found.state
+from days found, (select coalesce($4::timestamptz, now()) at time zone 'UTC' as now) clock
+where found.day < least((clock.now - $2::int * interval '1 day')::date, clock.now::date - 2)
+  and (found.state <> 'attached' or (${isDone}))
+order by found.day
+limit $3`;
+
+async function dropDays(
+  db: Queryable,
+  parent: Parent,
+  isDone: string,
+  parameters: readonly unknown[],
+): Promise<string[]> {
+  const found = await db.query<Omit<DayTable, 'parent'>>(findDaysSql(isDone), [
+    parent,
+    ...parameters,
+  ]);
+  const dropped: string[] = [];
+  for (const { name, state } of found) {
+    if (await drop(db, { name, parent, state })) dropped.push(name);
+  }
+  return dropped;
+}
+
+/**
+ * Detached first, and "concurrently": to drop a partition locks its parent against every read and
+ * write, so that all would wait behind it while it waits for one open transaction. This way nobody
+ * waits. It waits itself, for those that are at the table, at most the session's lock_timeout; what
+ * was begun then is finished another time, by whichever server comes first.
+ */
+async function drop(db: Queryable, { name, parent, state }: DayTable): Promise<boolean> {
+  const detach = `alter table sluice.${parent} detach partition sluice.${name}`;
+  try {
+    if (state === 'attached') await db.query(`${detach} concurrently`);
+    if (state === 'detaching') await db.query(`${detach} finalize`);
+    await db.query(`drop table if exists sluice.${name}`);
+    return true;
+  } catch (error) {
+    if (error instanceof LockedError || isDoneByAnother(error)) return false;
+    throw error;
+  }
+}
+
+/** No such partition any more; or it is detached by another, or no longer. */
+const doneCodes: ReadonlySet<unknown> = new Set(['42P01', '55000']);
+
+function isDoneByAnother(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && doneCodes.has(error.code);
 }

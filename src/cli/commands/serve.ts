@@ -14,6 +14,11 @@ export function serveCommand(program: Command): void {
     .description('Run a server: embedded Postgres by default, or on a Postgres of yours')
     .option('--host <host>', `${serveSettings.host.meaning} (127.0.0.1)`)
     .option('--port <port>', `where to listen; ${serveSettings.port.meaning} (7700)`)
+    .option('--retain-ended-days <days>', `${serveSettings.retainEndedDays.meaning} (7)`)
+    .option(
+      '--retain-dead-letters-days <days>',
+      `${serveSettings.retainDeadLettersDays.meaning} (30)`,
+    )
     .option('--no-wait', 'refuse to start when another process serves this database')
     .option('--heartbeat-seconds <seconds>', `${serveSettings.heartbeatIntervalMs.meaning} (10)`)
     .option('--lease-seconds <seconds>', `${serveSettings.leaseMs.meaning} (30)`)
@@ -29,14 +34,21 @@ async function runServe(command: Command): Promise<void> {
   ]);
   const standbys: string[] = [];
   const { host, port, database, redisUrl, waitForTurn, logLevel } = config;
-  const { heartbeatIntervalMs, leaseMs, wakeOrder } = config;
+  const { heartbeatIntervalMs, leaseMs, wakeOrder, retainEndedDays, retainDeadLettersDays } =
+    config;
   const server = await serve({
     host,
     port,
     database,
     ...(redisUrl === null ? {} : { redisUrl }),
     waitForTurn,
-    settings: { heartbeatIntervalMs, leaseMs, wakeOrder },
+    settings: {
+      heartbeatIntervalMs,
+      leaseMs,
+      wakeOrder,
+      retainEndedDays,
+      retainDeadLettersDays,
+    },
     log: createLog(logLevel),
     onStandby: (message) => standbys.push(message),
   }).catch((error: unknown) => {

@@ -1,0 +1,116 @@
+import { LockedError } from '../store/database.js';
+import { dropHistory, dropInputs } from '../store/partitions.js';
+import {
+  findPurgeable,
+  giveUpWorkflow,
+  purgeEnded,
+  type GivenUp,
+  type HaltingRow,
+  type KeptDays,
+} from '../store/purge-ended.js';
+import { purgeWorkflows } from '../store/purge-workflows.js';
+import { instant, tell, type EngineContext } from './context.js';
+import type { Feeder } from './feeder.js';
+import type { EngineSettings } from './settings.js';
+
+const maxDaysAtOnce = 10;
+const maxEndedAtOnce = 5_000;
+const maxCancelledAtOnce = 1_000;
+const maxWorkflowsAtOnce = 5_000;
+
+/** A task that is kept for less than its idempotency key could be submitted twice with it. */
+const leastDays = 1;
+const mostDays = 36_500;
+
+function checkRetention(settings: EngineSettings): void {
+  for (const name of ['retainEndedDays', 'retainDeadLettersDays'] as const) {
+    const days = settings[name];
+    if (Number.isInteger(days) && days >= leastDays && days <= mostDays) continue;
+    throw new RangeError(
+      `${name} must be a whole number of days from ${leastDays} to ${mostDays}, not ${days}.`,
+    );
+  }
+}
+
+/**
+ * Lets go of what ended long ago: whole days of history, dead letters one by one. Every step is bounded,
+ * idempotent and gives way to whoever is at a row or a table; the next round goes on.
+ */
+export class Retention {
+  readonly #context: EngineContext;
+  readonly #feeder: Feeder;
+  readonly #kept: KeptDays;
+  #workflowCursor: string | null = null;
+  #nextMs = 0;
+
+  constructor(context: EngineContext, feeder: Feeder) {
+    checkRetention(context.settings);
+    this.#context = context;
+    this.#feeder = feeder;
+    const { retainEndedDays, retainDeadLettersDays } = context.settings;
+    this.#kept = { failed: retainEndedDays, deadLetter: retainDeadLettersDays };
+  }
+
+  /** Called by every sweep; does something once in a while. */
+  async tick(): Promise<void> {
+    if (performance.now() < this.#nextMs) return;
+    this.#nextMs = performance.now() + this.#context.settings.retentionIntervalMs;
+    await this.#unlessLocked(() => this.#purgeEnded());
+    await this.#unlessLocked(() => this.#dropDays());
+    await this.#unlessLocked(() => this.#purgeWorkflows());
+  }
+
+  async #unlessLocked(step: () => Promise<void>): Promise<void> {
+    try {
+      await step();
+    } catch (error) {
+      if (!(error instanceof LockedError)) throw error;
+      this.#context.log.debug({ err: error }, 'what is to be purged is locked; later then');
+    }
+  }
+
+  async #purgeEnded(): Promise<void> {
+    const { db } = this.#context;
+    const now = instant(this.#context);
+    const { ordinary, halting } = await findPurgeable(db, this.#kept, maxEndedAtOnce, now);
+    let purged = await purgeEnded(db, ordinary, this.#kept, now);
+    let cancelled = 0;
+    for (const row of halting) {
+      if (cancelled >= maxEndedAtOnce) break;
+      await this.#unlessLocked(async () => {
+        const given = await this.#giveUp(row);
+        purged += given.purged;
+        cancelled += given.cancelled.length;
+      });
+    }
+    if (purged > 0) this.#context.log.info({ purged, cancelled }, 'purged dead letters');
+  }
+
+  async #giveUp(row: HaltingRow): Promise<GivenUp> {
+    const { db } = this.#context;
+    const now = instant(this.#context);
+    const given = await giveUpWorkflow(db, row, this.#kept, maxCancelledAtOnce, now);
+    for (const { taskId, queue, taskType, priority, from, attempt } of given.cancelled) {
+      const move = { from, to: 'cancelled', attempt, reason: given.why } as const;
+      tell(this.#context, { taskId, queue, taskType, priority, ...move });
+    }
+    if (given.purged > 0) this.#feeder.noteUnknownBacklog();
+    return given;
+  }
+
+  /** History first: what is left of it decides which inputs are still needed. */
+  async #dropDays(): Promise<void> {
+    const { db, log, settings } = this.#context;
+    const now = instant(this.#context);
+    const history = await dropHistory(db, settings.retainEndedDays, maxDaysAtOnce, now);
+    const inputs = await dropInputs(db, maxDaysAtOnce, now);
+    const dropped = [...history, ...inputs];
+    if (dropped.length > 0) log.info({ dropped }, 'dropped days that ended long ago');
+  }
+
+  async #purgeWorkflows(): Promise<void> {
+    const { db } = this.#context;
+    const { next } = await purgeWorkflows(db, this.#workflowCursor, maxWorkflowsAtOnce);
+    this.#workflowCursor = next;
+  }
+}
