@@ -5,16 +5,22 @@ import { Client } from 'pg';
 import { getFreePort } from './free-port.js';
 import { getServerProgram } from './server-program.js';
 import { createTemporaryFolder } from './temporary-folder.js';
-import { runThrowAway, type RunningServer } from './throw-away-server.js';
+import { runThrowAway, type MortalServer, type RunningServer } from './throw-away-server.js';
 import { unprivilegedUser, type UserIds } from './unprivileged-user.js';
 
-/** `durable` as in production: for measurements. Without it only tests may run on it. */
-export async function startPostgres(
-  options: { readonly durable?: boolean } = {},
-): Promise<RunningServer> {
-  const given = process.env.DATABASE_URL;
-  if (given) return { url: given, stop: () => Promise.resolve() };
+export interface PostgresOptions {
+  /** As in production: for measurements. Without it only tests may run on it. */
+  readonly durable?: boolean;
+}
 
+/** What DATABASE_URL names, or one of our own. */
+export async function startPostgres(options: PostgresOptions = {}): Promise<RunningServer> {
+  const given = process.env.DATABASE_URL;
+  return given ? { url: given, stop: () => Promise.resolve() } : startOwnPostgres(options);
+}
+
+/** To be killed at will. */
+export async function startOwnPostgres(options: PostgresOptions = {}): Promise<MortalServer> {
   const command = getServerProgram({
     program: 'postgres',
     folders: postgresFolders,

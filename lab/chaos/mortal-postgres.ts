@@ -1,0 +1,84 @@
+import { execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { Client } from 'pg';
+import { startOwnPostgres } from '../../test/support/services/postgres-server.js';
+import type { MortalServer } from '../../test/support/services/throw-away-server.js';
+import { until } from '../../test/support/until.js';
+
+/** A Postgres of our own that can be killed with all its processes, and started on the same data. */
+export class MortalPostgres {
+  readonly #server: MortalServer;
+  readonly #dataFolder: string;
+
+  private constructor(server: MortalServer, dataFolder: string) {
+    this.#server = server;
+    this.#dataFolder = dataFolder;
+  }
+
+  static async start(durable: boolean): Promise<MortalPostgres> {
+    const server = await startOwnPostgres({ durable });
+    return new MortalPostgres(server, await findDataFolder(server.url));
+  }
+
+  get url(): string {
+    return this.#server.url;
+  }
+
+  /** SIGKILL to all of it. Stopped before, so that it has no child that is not in the list. */
+  async kill(): Promise<void> {
+    const parent = Number(
+      readFileSync(join(this.#dataFolder, 'postmaster.pid'), 'utf8').split('\n')[0],
+    );
+    await this.#server.kill('SIGSTOP');
+    const children = childrenOf(parent);
+    await this.#server.kill('SIGKILL');
+    children.forEach(killProcess);
+    // Started sooner, it would find its memory in use and refuse.
+    await until('the processes of Postgres to end', () => !children.some(isThere));
+  }
+
+  restart(): Promise<void> {
+    return this.#server.restart();
+  }
+
+  stop(): Promise<void> {
+    return this.#server.stop();
+  }
+}
+
+async function findDataFolder(url: string): Promise<string> {
+  const client = new Client({ connectionString: url });
+  await client.connect();
+  try {
+    const { rows } = await client.query<{ data_directory: string }>('show data_directory');
+    return rows[0]?.data_directory ?? '';
+  } finally {
+    await client.end();
+  }
+}
+
+function childrenOf(parent: number): number[] {
+  const lines = execFileSync('ps', ['-A', '-o', 'pid=,ppid='], { encoding: 'utf8' }).split('\n');
+  return lines.flatMap((line) => {
+    const [pid, ppid] = line.trim().split(/\s+/).map(Number);
+    return pid !== undefined && ppid === parent ? [pid] : [];
+  });
+}
+
+function killProcess(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+  }
+}
+
+function isThere(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch {
+    return false;
+  }
+}

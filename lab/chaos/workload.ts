@@ -1,0 +1,121 @@
+import type { Priority } from '../../src/domain/priority.js';
+import type { QueueChange, TaskDraft } from '../../src/protocol/api.js';
+import { seededRandom } from '../shared/measure.js';
+import type { RateBound, SlotBound } from './history.js';
+
+/** What one call submits, and what is to become of it. */
+export interface Unit {
+  readonly tasks: readonly PlannedTask[];
+  /** Members one by one, each when the one before was acknowledged; others in one call. */
+  readonly workflowId: string | null;
+}
+
+export interface PlannedTask {
+  readonly draft: TaskDraft & { readonly idempotencyKey: string };
+  readonly fails: number;
+  /** So long after it was acknowledged; null: never. */
+  readonly cancelAfterMs: number | null;
+}
+
+const limited = { rate: 40, perSeconds: 10, burst: null };
+const bursty = { rate: 20, perSeconds: 10, burst: 20 };
+const narrow = 3;
+
+export const queues: Readonly<Record<string, QueueChange>> = {
+  limited: { limits: [{ unit: 'requests', ...limited }] },
+  bursty: { limits: [{ unit: 'requests', ...bursty }] },
+  narrow: { maxConcurrency: narrow },
+};
+
+export const rateBounds: readonly RateBound[] = [
+  { queue: 'limited', most: limited.rate, windowMs: limited.perSeconds * 1000 },
+  { queue: 'bursty', most: bursty.rate + bursty.burst, windowMs: bursty.perSeconds * 1000 },
+];
+
+export const slotBounds: readonly SlotBound[] = [{ queue: 'narrow', most: narrow }];
+
+/** A task that is killed twenty times is still run: the dead letters stay empty. */
+const maxRetries = 20;
+const timeoutSeconds = 60;
+const priorities: readonly Priority[] = ['high', 'medium', 'low'];
+
+interface Sort {
+  readonly queue: string;
+  readonly leastMs: number;
+  readonly mostMs: number;
+  /** How often it is drawn, against the others. */
+  readonly weight: number;
+}
+
+const sorts: readonly Sort[] = [
+  { queue: 'plain-0', leastMs: 5, mostMs: 50, weight: 18 },
+  { queue: 'plain-1', leastMs: 5, mostMs: 200, weight: 18 },
+  { queue: 'slow', leastMs: 500, mostMs: 4_000, weight: 12 },
+  { queue: 'limited', leastMs: 5, mostMs: 100, weight: 22 },
+  { queue: 'bursty', leastMs: 5, mostMs: 100, weight: 12 },
+  { queue: 'narrow', leastMs: 20, mostMs: 300, weight: 18 },
+];
+
+/** Endless, and the same for the same seed. */
+export class Workload {
+  readonly #random: () => number;
+  #drawn = 0;
+
+  constructor(seed: number) {
+    this.#random = seededRandom(seed + 1_000_000);
+  }
+
+  next(): Unit {
+    this.#drawn += 1;
+    const name = `u${this.#drawn}`;
+    const sort = this.#random();
+    if (sort < 0.06) return this.#workflow(name);
+    const length = sort < 0.2 ? 2 + Math.floor(this.#random() * 8) : 1;
+    return {
+      tasks: Array.from({ length }, (_, index) => this.#single(`${name}-${index}`)),
+      workflowId: null,
+    };
+  }
+
+  #single(key: string): PlannedTask {
+    const { queue, leastMs, mostMs } = this.#drawSort();
+    const delaySeconds = this.#random() < 0.08 ? 1 + Math.floor(this.#random() * 3) : null;
+    return this.#planned(key, queue, leastMs + this.#random() * (mostMs - leastMs), {
+      priority: priorities[Math.floor(this.#random() * priorities.length)] ?? 'medium',
+      ...(delaySeconds === null ? {} : { delaySeconds }),
+    });
+  }
+
+  #workflow(name: string): Unit {
+    const length = 3 + Math.floor(this.#random() * 4);
+    const workflowId = `workflow-${name}`;
+    const tasks = Array.from({ length }, (_, index) =>
+      this.#planned(`${name}-${index}`, 'steps', 20 + this.#random() * 400, {
+        workflowId,
+        workflowOnFailure: 'continue',
+      }),
+    );
+    return { tasks, workflowId };
+  }
+
+  #planned(key: string, queue: string, ms: number, more: Partial<TaskDraft>): PlannedTask {
+    const fails = this.#random() < 0.08 ? 1 + Math.floor(this.#random() * 2) : 0;
+    const cancelAfterMs = this.#random() < 0.05 ? this.#random() * 2_000 : null;
+    const draft = {
+      taskType: 'step',
+      queue,
+      parameters: { ms: Math.round(ms), fails },
+      maxRetries,
+      timeoutSeconds,
+      idempotencyKey: key,
+      ...more,
+    };
+    return { draft, fails, cancelAfterMs };
+  }
+
+  #drawSort(): Sort {
+    let left = this.#random() * sorts.reduce((sum, { weight }) => sum + weight, 0);
+    const drawn = sorts.find(({ weight }) => (left -= weight) < 0);
+    return drawn ?? { queue: 'plain-0', leastMs: 5, mostMs: 50, weight: 1 };
+  }
+}
