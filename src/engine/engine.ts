@@ -148,15 +148,16 @@ export class Engine implements api.SluiceApi {
       throughput: this.#throughput,
       news: this.#news,
     });
+    this.#lostEntries = new LostEntries(context, this.#feeder, this.#throughput);
     this.#sweeper = new Sweeper(context, {
       endAttempts,
       feeder: this.#feeder,
+      lostEntries: this.#lostEntries,
       news: this.#news,
       hearing: this.#hearing,
       slots: this.#slots,
       retention: new Retention(context, this.#feeder),
     });
-    this.#lostEntries = new LostEntries(context, this.#feeder, this.#throughput);
     this.#poll = new Poll(context, {
       fleet: this.#fleet,
       bench: this.#bench,
@@ -258,6 +259,9 @@ export class Engine implements api.SluiceApi {
     });
     const sweeping = this.#loop(() => this.#whileServing(() => this.#sweeper.tick()));
     const walking = this.#loop(() => this.#whileServing(() => this.#lostEntries.tick()));
+    this.#lostEntries.begin(() => {
+      walking.wake();
+    });
     const refreshing = this.#loop(async () => {
       await this.#queues.refresh();
       await this.#bench.refresh();

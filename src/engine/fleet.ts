@@ -2,7 +2,7 @@ import { SluiceError } from '../domain/errors.js';
 import { IdSource, type TaskId, type WorkerId } from '../domain/ids.js';
 import type { Registered, Registration, WorkerOffer } from '../protocol/api.js';
 import type { TakeRequest } from '../ready/ready-queue.js';
-import { findWorker, registerWorker } from '../store/workers.js';
+import { findWorkers, registerWorker } from '../store/workers.js';
 import { instant, type EngineContext } from './context.js';
 
 const defaultCapacity = 1;
@@ -15,8 +15,8 @@ export interface KnownWorker {
   draining: boolean;
   /** Running tasks of its that were cancelled and that it has not been told of. */
   readonly cancelled: Set<TaskId>;
-  /** Held in Postgres but not by the worker, as of its last heartbeat. */
-  missing: ReadonlySet<TaskId>;
+  /** Held in Postgres but not by the worker, and since when its heartbeats did not name it. */
+  missing: ReadonlyMap<TaskId, number>;
 }
 
 /** The workers this process has heard of. The rows in Postgres decide who is alive. */
@@ -46,13 +46,26 @@ export class Fleet {
 
   /** Also after a restart: what this process does not know, Postgres may. */
   async get(workerId: WorkerId): Promise<KnownWorker> {
-    const remembered = this.#workers.get(workerId);
-    if (remembered !== undefined) return remembered;
-    const row = await findWorker(this.#context.db, workerId);
-    if (row === null || row.status === 'dead') throw unknownWorker(workerId);
-    const worker = known(workerId, toOffer(row), row.capacity, row.status === 'draining');
-    this.#workers.set(workerId, worker);
+    await this.meet([workerId]);
+    const worker = this.#workers.get(workerId);
+    if (worker === undefined) throw unknownWorker(workerId);
     return worker;
+  }
+
+  /** All that this process does not know, in one statement. */
+  async meet(workerIds: readonly WorkerId[]): Promise<void> {
+    const strangers = workerIds.filter((workerId) => !this.#workers.has(workerId));
+    if (strangers.length === 0) return;
+    for (const row of await findWorkers(this.#context.db, strangers)) {
+      const { workerId, status, capacity } = row;
+      // One that came meanwhile may have news already.
+      if (status === 'dead' || this.#workers.has(workerId)) continue;
+      this.#workers.set(workerId, known(workerId, toOffer(row), capacity, status === 'draining'));
+    }
+  }
+
+  get size(): number {
+    return this.#workers.size;
   }
 
   find(workerId: WorkerId): KnownWorker | null {
@@ -111,5 +124,5 @@ function known(
     ...(queues === undefined ? {} : { queues }),
   };
   const cancelled = new Set<TaskId>();
-  return { workerId, offer, capacity, load: 0, draining, cancelled, missing: new Set() };
+  return { workerId, offer, capacity, load: 0, draining, cancelled, missing: new Map() };
 }

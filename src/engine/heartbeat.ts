@@ -1,52 +1,84 @@
 import type { TaskId, WorkerId } from '../domain/ids.js';
 import type { Heartbeat as Beat, HeartbeatAnswer } from '../protocol/api.js';
+import { Batcher } from '../runtime/batcher.js';
 import { findAttempts } from '../store/find-attempts.js';
 import { findHeldBy } from '../store/sweep-attempts.js';
-import { adoptTasks, beat, buryWorker } from '../store/workers.js';
-import { instant, type EngineContext } from './context.js';
+import {
+  adoptTasks,
+  beatAll,
+  buryWorker,
+  type Beat as Heard,
+  type Beating,
+  type HeldTask,
+} from '../store/workers.js';
+import { instant, judgeDatabaseFailure, type EngineContext } from './context.js';
 import { released, type EndAttempts } from './end-attempts.js';
 import { unknownWorker, type Fleet, type KnownWorker } from './fleet.js';
 
 const maxHeldAtOnce = 10_000;
-
-interface HeldRow {
-  readonly taskId: TaskId;
-  readonly lease: Parameters<typeof findAttempts>[1][number]['lease'];
-  readonly heldMs: number;
-}
+const maxBeatsAtOnce = 500;
+/** However large a fleet is, its beats are few statements, and each is answered soon. */
+const maxGatherMs = 200;
+const gatherShareOfInterval = 1 / 50;
 
 /** Keeps a worker's leases alive, and finds what only one of the two sides thinks it holds. */
 export class Heartbeat {
   readonly #context: EngineContext;
   readonly #fleet: Fleet;
   readonly #endAttempts: EndAttempts;
+  readonly #beats: Batcher<Beating, Heard>;
 
   constructor(context: EngineContext, fleet: Fleet, endAttempts: EndAttempts) {
     this.#context = context;
     this.#fleet = fleet;
     this.#endAttempts = endAttempts;
+    this.#beats = new Batcher({
+      flush: (beats) => this.#hear(beats),
+      maxItems: maxBeatsAtOnce,
+      gatherMs: () => this.#gatherMs(),
+      judge: judgeDatabaseFailure,
+    });
   }
 
   async heartbeat(workerId: WorkerId, request: Beat): Promise<HeartbeatAnswer> {
-    const answer = await beat(this.#context.db, workerId, request, instant(this.#context));
-    if (answer.kind === 'unknown') {
+    const receivedMs = this.#nowMs();
+    const heard = await this.#beats.add({ workerId, heartbeat: request });
+    if (heard.kind === 'unknown') {
       this.#fleet.forget(workerId);
       throw unknownWorker(workerId);
     }
     const worker = await this.#fleet.get(workerId);
     worker.load = request.currentLoad;
-    worker.draining = answer.drainRequested || request.status === 'draining';
+    worker.draining = heard.drainRequested || request.status === 'draining';
     const cancelled = [...worker.cancelled];
     worker.cancelled.clear();
     const lost =
       request.currentTasks === undefined
         ? []
-        : await this.#reconcile(worker, answer.held, request.currentTasks);
+        : await this.#reconcile(worker, heard.held, new Set(request.currentTasks), receivedMs);
     return {
-      shouldDrain: answer.drainRequested,
+      shouldDrain: heard.drainRequested,
       cancelled,
       lost: lost.filter((taskId) => !cancelled.includes(taskId)),
     };
+  }
+
+  async #hear(beats: readonly Beating[]): Promise<Heard[]> {
+    const heard = await beatAll(this.#context.db, beats, instant(this.#context));
+    await this.#fleet.meet(
+      beats.filter((_, index) => heard[index]?.kind === 'known').map(({ workerId }) => workerId),
+    );
+    return heard;
+  }
+
+  /** A millisecond for every worker: a few wait for nobody. */
+  #gatherMs(): number {
+    const { heartbeatIntervalMs } = this.#context.settings;
+    return Math.min(
+      this.#fleet.size,
+      Math.floor(heartbeatIntervalMs * gatherShareOfInterval),
+      maxGatherMs,
+    );
   }
 
   /**
@@ -74,13 +106,13 @@ export class Heartbeat {
 
   async #reconcile(
     worker: KnownWorker,
-    held: readonly HeldRow[],
-    current: readonly TaskId[],
+    held: readonly HeldTask[],
+    inHand: ReadonlySet<TaskId>,
+    receivedMs: number,
   ): Promise<readonly TaskId[]> {
-    const inHand = new Set(current);
-    await this.#takeBackUnheld(worker, held, inHand);
+    await this.#takeBackUnheld(worker, held, inHand, receivedMs);
     const ours = new Set(held.map(({ taskId }) => taskId));
-    const unknown = current.filter((taskId) => !ours.has(taskId));
+    const unknown = [...inHand].filter((taskId) => !ours.has(taskId));
     if (unknown.length === 0) return [];
     // Leases of its former id, from before it registered again, stay good under this one.
     const adopted = new Set(await adoptTasks(this.#context.db, worker.workerId, unknown));
@@ -88,24 +120,34 @@ export class Heartbeat {
   }
 
   /**
-   * The response of a poll was lost: it was claimed more than an interval ago, and the worker has
-   * not named it in two heartbeats in a row. It goes back at no cost.
+   * The response of a poll was lost: when the beat came, the task had been claimed for more than an
+   * interval, and the worker has not named it in two beats that lie apart. It goes back at no cost.
+   * Beats that Postgres kept waiting say what was so when they came, not when they were answered.
    */
   async #takeBackUnheld(
     worker: KnownWorker,
-    held: readonly HeldRow[],
+    held: readonly HeldTask[],
     inHand: ReadonlySet<TaskId>,
+    receivedMs: number,
   ): Promise<void> {
     const { heartbeatIntervalMs } = this.#context.settings;
+    const waitedMs = this.#nowMs() - receivedMs;
     const missing = held.filter(
-      ({ taskId, heldMs }) => heldMs > heartbeatIntervalMs && !inHand.has(taskId),
+      ({ taskId, heldMs }) => heldMs - waitedMs > heartbeatIntervalMs && !inHand.has(taskId),
     );
-    const again = missing.filter(({ taskId }) => worker.missing.has(taskId));
-    worker.missing = new Set(missing.map(({ taskId }) => taskId));
+    const before = worker.missing;
+    const sinceMs = ({ taskId }: HeldTask) => before.get(taskId) ?? receivedMs;
+    worker.missing = new Map(missing.map((task) => [task.taskId, sinceMs(task)]));
+    const again = missing.filter((task) => receivedMs - sinceMs(task) >= heartbeatIntervalMs / 2);
     if (again.length === 0) return;
     const attempts = await findAttempts(this.#context.db, again);
     await this.#endAttempts.end(
       attempts.map((attempt) => released(attempt, attempt.timeoutSeconds)),
     );
+  }
+
+  #nowMs(): number {
+    const { clock } = this.#context;
+    return clock === null ? performance.now() : clock.nowMs();
   }
 }

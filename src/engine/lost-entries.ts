@@ -9,6 +9,8 @@ import type { Throughput } from './throughput.js';
 /** A thousand a second, in pieces that nobody notices: all at once they held up every p99. */
 const walkedAtOnce = 100;
 const piecesPerSweep = 10;
+/** It is woken when there is something to do. */
+const idleMs = 60_000;
 
 /** Walks over everything queued, lap after lap: what the ready queue lost is offered again. */
 export class LostEntries {
@@ -16,6 +18,8 @@ export class LostEntries {
   readonly #feeder: Feeder;
   readonly #throughput: Throughput;
   #cursor: QueuedCursor | null = null;
+  #mustWalk = false;
+  #wake: () => void = () => undefined;
 
   constructor(context: EngineContext, feeder: Feeder, throughput: Throughput) {
     this.#context = context;
@@ -23,11 +27,23 @@ export class LostEntries {
     this.#throughput = throughput;
   }
 
-  /** A short lap is one look a sweep. */
+  begin(wake: () => void): void {
+    this.#wake = wake;
+  }
+
+  /** Every sweep that finds something in line says so. One lap at a time. */
+  beginLap(): void {
+    this.#mustWalk = true;
+    if (this.#cursor === null) this.#wake();
+  }
+
+  /** A short lap is one look a sweep; with nothing in line there is none. */
   async tick(): Promise<number> {
     const { sweepIntervalMs } = this.#context.settings;
+    if (!this.#mustWalk && this.#cursor === null) return idleMs;
+    this.#mustWalk = false;
     await this.#walk();
-    return this.#cursor === null ? sweepIntervalMs : sweepIntervalMs / piecesPerSweep;
+    return this.#cursor === null ? idleMs : sweepIntervalMs / piecesPerSweep;
   }
 
   async #walk(): Promise<void> {

@@ -1,5 +1,4 @@
 import { attemptErrorCodes, type AttemptError } from '../domain/attempt-error.js';
-import type { WorkerId } from '../domain/ids.js';
 import { maxDeferrals, maxReturns } from '../domain/retry-policy.js';
 import { LockedError } from '../store/database.js';
 import { expireTasks } from '../store/expire-tasks.js';
@@ -9,11 +8,18 @@ import { ensurePartitions } from '../store/partitions.js';
 import { purgeKeys } from '../store/purge-keys.js';
 import { purgeLevels } from '../store/bucket-levels.js';
 import { releaseStuckWorkflows } from '../store/release-stuck-workflows.js';
-import { buryLapsedWorkers, findOrphans, findOverdue } from '../store/sweep-attempts.js';
+import {
+  buryLapsedWorkers,
+  findOrphans,
+  findOverdue,
+  type OrphanRow,
+} from '../store/sweep-attempts.js';
+import { lookForRepairs } from '../store/sweep-look.js';
 import { purgeWorkers } from '../store/workers.js';
 import { instant, tell, type EngineContext } from './context.js';
 import type { AttemptEnd, EndAttempts } from './end-attempts.js';
 import type { Feeder } from './feeder.js';
+import type { LostEntries } from './lost-entries.js';
 import type { News } from './news.js';
 import { failedAttempt } from './report.js';
 import type { Retention } from './retention.js';
@@ -36,6 +42,7 @@ const maxLapseSpreadMs = 3_000;
 export interface SweeperParts {
   readonly endAttempts: EndAttempts;
   readonly feeder: Feeder;
+  readonly lostEntries: LostEntries;
   readonly news: News;
   /** Since when workers could have been heard: Postgres reachable, this process not frozen. */
   readonly hearing: Hearing;
@@ -62,15 +69,16 @@ export class Hearing {
   }
 }
 
-/** Repairs what crashed. Every tick is bounded, idempotent, and fenced like any other write. */
+/**
+ * Repairs what crashed. Every tick is bounded, idempotent, and fenced like any other write. One look
+ * says which repairs have anything to do, so that a tick with nothing to do is one statement.
+ */
 export class Sweeper {
   readonly #context: EngineContext;
   readonly #parts: SweeperParts;
   #workflowCursor: string | null = null;
   #nextUpkeepMs = 0;
   #lastTickMs = performance.now();
-  /** Workers whose silence began while they could not be heard: their lapse costs no retry. */
-  readonly #blameless = new Set<WorkerId>();
 
   constructor(context: EngineContext, parts: SweeperParts) {
     this.#context = context;
@@ -78,20 +86,28 @@ export class Sweeper {
   }
 
   async tick(): Promise<number> {
+    const { db, settings } = this.#context;
     this.#noticeOwnAbsence();
-    await this.#unlessLocked(() => this.#buryWorkers());
-    await this.#unlessLocked(() => this.#recoverOrphans());
-    await this.#unlessLocked(() => this.#endOverdue());
-    await this.#unlessLocked(() => this.#expire());
+    const look = await lookForRepairs(db, settings.leaseMs, instant(this.#context));
+    if (look.line) this.#parts.lostEntries.beginLap();
+    let { orphans } = look;
+    await this.#if(look.lapsedWorkers, async () => {
+      orphans = (await this.#buryWorkers()) > 0 || orphans;
+    });
+    await this.#if(orphans, () => this.#recoverOrphans());
+    await this.#if(look.overdue, () => this.#endOverdue());
+    await this.#if(look.expired, () => this.#expire());
     await this.#parts.slots.compare(maxSlotsAtOnce);
-    await this.#unlessLocked(() => this.#freeWorkflows());
+    await this.#if(look.keptPlaces, () => this.#freePlaces());
+    await this.#if(look.workflows, () => this.#releaseStuck());
     if (performance.now() >= this.#nextUpkeepMs) await this.upkeep();
     await this.#parts.retention.tick();
-    return this.#context.settings.sweepIntervalMs;
+    return settings.sweepIntervalMs;
   }
 
   /** A row that somebody holds delays its own repair until the next tick, and no other. */
-  async #unlessLocked(repair: () => Promise<void>): Promise<void> {
+  async #if(isNeeded: boolean, repair: () => Promise<void>): Promise<void> {
+    if (!isNeeded) return;
     try {
       await repair();
     } catch (error) {
@@ -104,10 +120,12 @@ export class Sweeper {
   async upkeep(): Promise<void> {
     const { db } = this.#context;
     await ensurePartitions(db, daysAhead, instant(this.#context));
-    await purgeKeys(db, maxKeysAtOnce, instant(this.#context));
+    const keys = await purgeKeys(db, maxKeysAtOnce, instant(this.#context));
     await purgeWorkers(db, deadWorkersKeptMs, instant(this.#context));
     await purgeLevels(db, unusedLevelsKeptMs, instant(this.#context));
-    this.#nextUpkeepMs = performance.now() + upkeepIntervalMs;
+    // More keys may expire in a minute than go at once.
+    const waitMs = keys < maxKeysAtOnce ? upkeepIntervalMs : 0;
+    this.#nextUpkeepMs = performance.now() + waitMs;
   }
 
   /** A process that was frozen has not heard the heartbeats either. */
@@ -122,37 +140,26 @@ export class Sweeper {
    * A worker can't be blamed for silence while Postgres or this server was away: leases lapse only
    * after one full lease of reachable Postgres.
    */
-  async #buryWorkers(): Promise<void> {
+  async #buryWorkers(): Promise<number> {
     const { db, log, settings } = this.#context;
     const { news, hearing } = this.#parts;
-    if (hearing.forMs() < settings.leaseMs) return;
-    const buried = await buryLapsedWorkers(db, settings.leaseMs, instant(this.#context));
+    const heardForMs = hearing.forMs();
+    if (heardForMs < settings.leaseMs) return 0;
+    const now = instant(this.#context);
+    const buried = await buryLapsedWorkers(db, settings.leaseMs, heardForMs, now);
     for (const { workerId, silentMs } of buried) {
       news.tell({ kind: 'buried', workerId });
-      if (silentMs > hearing.forMs()) this.#blameless.add(workerId);
       log.warn({ workerId, silentMs }, 'worker was silent for longer than its lease');
     }
+    return buried.length;
   }
 
   async #recoverOrphans(): Promise<void> {
     const { db, random } = this.#context;
     const orphans = await findOrphans(db, maxAttemptsAtOnce);
-    const error: AttemptError = {
-      code: attemptErrorCodes.workerLost,
-      message: 'The worker was silent for longer than its lease.',
-      retriable: true,
-    };
     const spreadMs = Math.min(orphans.length * lapseSpacingMs, maxLapseSpreadMs);
-    const ends = orphans.map((attempt) => {
-      const blameless = this.#blameless.has(attempt.workerId) && attempt.deferrals < maxDeferrals;
-      const end = blameless
-        ? lapsedAtNoCost(attempt, error)
-        : failedAttempt(attempt, error, random(), 'lapsed');
-      return spread(end, random() * spreadMs);
-    });
+    const ends = orphans.map((orphan) => spread(lapsed(orphan, random()), random() * spreadMs));
     await this.#parts.endAttempts.end(ends);
-    // With more than one tick can take, the rest of theirs is still to come.
-    if (orphans.length < maxAttemptsAtOnce) this.#blameless.clear();
   }
 
   /** After an absence of ours workers first have the time of a heartbeat to report what ended. */
@@ -185,12 +192,15 @@ export class Sweeper {
     this.#parts.feeder.noteUnknownBacklog();
   }
 
-  async #freeWorkflows(): Promise<void> {
+  async #freePlaces(): Promise<void> {
     const { db, settings } = this.#context;
     const { timeoutGraceMs } = settings;
     await freeHeldWorkflows(db, maxWorkflowsAtOnce, timeoutGraceMs, instant(this.#context));
+  }
+
+  async #releaseStuck(): Promise<void> {
     const { windows, next } = await releaseStuckWorkflows(
-      db,
+      this.#context.db,
       this.#workflowCursor,
       maxWorkflowsAtOnce,
       instant(this.#context),
@@ -198,6 +208,18 @@ export class Sweeper {
     this.#workflowCursor = next;
     for (const window of windows) this.#parts.feeder.noteBacklog(window);
   }
+}
+
+/** At no cost where the worker could not have been heard, unless that happens again and again. */
+function lapsed(orphan: OrphanRow, random: number): AttemptEnd {
+  const error: AttemptError = {
+    code: attemptErrorCodes.workerLost,
+    message: 'The worker was silent for longer than its lease.',
+    retriable: true,
+  };
+  return orphan.unheard && orphan.deferrals < maxDeferrals
+    ? lapsedAtNoCost(orphan, error)
+    : failedAttempt(orphan, error, random, 'lapsed');
 }
 
 function timedOut(attempt: AttemptRow, random: number): AttemptEnd {

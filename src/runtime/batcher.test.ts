@@ -43,6 +43,29 @@ describe('Batcher', () => {
     expect(batches).toEqual([[1, 2, 3], [4, 5, 6], [7]]);
   });
 
+  it('waits for others to come along where it is told to, and not when it is full', async () => {
+    const batches: number[][] = [];
+    const batcher = new Batcher<number, number>({
+      maxItems: 3,
+      gatherMs: () => 20,
+      flush: (items) => {
+        batches.push([...items]);
+        return Promise.resolve(items);
+      },
+    });
+    const first = batcher.add(1);
+    await Promise.resolve();
+    const second = batcher.add(2);
+    expect(batches).toEqual([]);
+    expect(await Promise.all([first, second])).toEqual([1, 2]);
+    await batcher.addAll([3, 4, 5, 6, 7]);
+    expect(batches).toEqual([
+      [1, 2],
+      [3, 4, 5],
+      [6, 7],
+    ]);
+  });
+
   it('never holds more weight than it may, but a heavy item goes alone', async () => {
     const batches: number[][] = [];
     const batcher = new Batcher<number, number>({

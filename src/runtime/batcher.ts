@@ -4,6 +4,8 @@ export interface BatcherOptions<Item, Outcome> {
   readonly maxItems: number;
   /** How many flushes may be under way at once. */
   readonly concurrency?: number;
+  /** How long a flush waits for others to come along; asked before each. Absent: not at all. */
+  readonly gatherMs?: () => number;
   readonly weigh?: (item: Item) => number;
   readonly maxWeight?: number;
   /**
@@ -57,21 +59,26 @@ export class Batcher<Item, Outcome> {
     return Promise.all(items.map((item) => this.add(item)));
   }
 
-  /** On a microtask, so that calls made together go together. */
   #schedule(): void {
     if (this.#scheduled || this.#underWay >= (this.#options.concurrency ?? 1)) return;
     this.#scheduled = true;
-    queueMicrotask(() => {
-      this.#scheduled = false;
-      const batch = this.#takeFrom(this.#gathering);
-      if (batch.length === 0) return;
-      this.#underWay += 1;
-      void this.#run(batch).finally(() => {
-        this.#underWay -= 1;
-        if (this.#gathering.length > 0) this.#schedule();
-      });
+    const { maxItems, gatherMs } = this.#options;
+    const delayMs = this.#gathering.length >= maxItems ? 0 : (gatherMs?.() ?? 0);
+    // On a microtask, so that calls made together go together.
+    if (delayMs > 0) setTimeout(() => this.#begin(), delayMs);
+    else queueMicrotask(() => this.#begin());
+  }
+
+  #begin(): void {
+    this.#scheduled = false;
+    const batch = this.#takeFrom(this.#gathering);
+    if (batch.length === 0) return;
+    this.#underWay += 1;
+    void this.#run(batch).finally(() => {
+      this.#underWay -= 1;
       if (this.#gathering.length > 0) this.#schedule();
     });
+    if (this.#gathering.length > 0) this.#schedule();
   }
 
   #takeFrom(line: Waiting<Item, Outcome>[]): Waiting<Item, Outcome>[] {

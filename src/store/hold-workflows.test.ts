@@ -14,7 +14,7 @@ import { freeHeldWorkflows, letGoOfCancelled } from './hold-workflows.js';
 import { findWaitsFor } from './read-tasks.js';
 import { releaseStuckWorkflows } from './release-stuck-workflows.js';
 import { replayTasks } from './replay-tasks.js';
-import { beat, buryWorker, registerWorker } from './workers.js';
+import { beatAll, buryWorker, registerWorker } from './workers.js';
 
 const workflowId = 'w';
 const behind: Seed = { status: 'pending', waitsFor: 'workflow', workflowId };
@@ -114,7 +114,7 @@ describeOnEveryDatabase('a member that is cancelled while it runs keeps its plac
 
   async function named(currentTasks: TaskId[], second: number): Promise<void> {
     const heartbeat = { currentLoad: 1, status: 'active', currentTasks } as const;
-    await beat(db(), workerId, heartbeat, atSecond(second));
+    await beatAll(db(), [{ workerId, heartbeat }], atSecond(second));
   }
 });
 

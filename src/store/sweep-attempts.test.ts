@@ -20,10 +20,10 @@ describeOnEveryDatabase('sweeping attempts', (db) => {
   it('R-RE1: a worker is buried when it was silent for longer than its lease, not before', async () => {
     const workerId = await register(zero);
     const recent = await register(atSecond(1));
-    expect(await buryLapsedWorkers(db(), leaseMs, atSecond(30))).toEqual([]);
-    const buried = await buryLapsedWorkers(db(), leaseMs, atSecond(30.001));
+    expect(await buryLapsedWorkers(db(), leaseMs, 3_600_000, atSecond(30))).toEqual([]);
+    const buried = await buryLapsedWorkers(db(), leaseMs, 3_600_000, atSecond(30.001));
     expect(buried).toEqual([{ workerId, silentMs: 30_001 }]);
-    expect(await buryLapsedWorkers(db(), leaseMs, atSecond(30.001))).toEqual([]);
+    expect(await buryLapsedWorkers(db(), leaseMs, 3_600_000, atSecond(30.001))).toEqual([]);
     expect(await findWorker(db(), workerId)).toMatchObject({ status: 'dead' });
     expect(await findWorker(db(), recent)).toMatchObject({ status: 'active' });
   });
@@ -40,7 +40,7 @@ describeOnEveryDatabase('sweeping attempts', (db) => {
     expect(orphans.map((orphan) => orphan.taskId).sort()).toEqual(
       [...ofDead, ofNobody].map((seed) => seed.taskId).sort(),
     );
-    expect(orphans.find((orphan) => orphan.taskId === ofNobody.taskId)).toEqual({
+    expect(orphans.find((orphan) => orphan.taskId === ofNobody.taskId)).toMatchObject({
       ...ofNobody,
       status: 'executing',
       attempt: 1,
@@ -53,8 +53,26 @@ describeOnEveryDatabase('sweeping attempts', (db) => {
       timeoutSeconds: 600,
       workflowId: null,
       cost: {},
+      unheard: false,
     });
     expect(await findOrphans(db(), 2)).toHaveLength(2);
+  });
+
+  it('R-RE1: a worker that was silent for longer than it could be heard is not to blame', async () => {
+    const unheard = await register(zero);
+    const heard = await register(atSecond(60));
+    for (const workerId of [unheard, heard]) {
+      await seedTask(db(), { status: 'executing', workerId });
+    }
+    // Heard since second 50.
+    await buryLapsedWorkers(db(), leaseMs, 50_000, atSecond(100));
+    const orphans = await findOrphans(db(), 100);
+    expect(new Map(orphans.map((orphan) => [orphan.workerId, orphan.unheard]))).toEqual(
+      new Map([
+        [unheard, true],
+        [heard, false],
+      ]),
+    );
   });
 
   it('R-RE6: the long task of a healthy worker is never touched', async () => {

@@ -22,21 +22,23 @@ export interface BuriedWorker {
   readonly silentMs: number;
 }
 
-/** Index: workers_living. */
+/**
+ * Silent for longer than they could have been heard: not their fault. It is written down, since any
+ * server may find what they held. Index: workers_living.
+ */
 export async function buryLapsedWorkers(
   db: Queryable,
   leaseMs: number,
+  heardForMs: number,
   now: Instant,
 ): Promise<BuriedWorker[]> {
   const rows = await db.query<{ id: WorkerId; silent_ms: number }>(
-    `update sluice.workers set status = 'dead', current_load = 0
-     where status <> 'dead'
-       and last_heartbeat_at
-         < coalesce($2::timestamptz, now()) - $1::float8 * interval '1 ms'
-     returning id,
-       extract(epoch from coalesce($2::timestamptz, now()) - last_heartbeat_at)::float8 * 1000
-         as silent_ms`,
-    [leaseMs, now],
+    `update sluice.workers set status = 'dead', current_load = 0,
+       lapsed_unheard = last_heartbeat_at < instant - $2::float8 * interval '1 ms'
+     from coalesce($3::timestamptz, now()) as instant
+     where status <> 'dead' and last_heartbeat_at < instant - $1::float8 * interval '1 ms'
+     returning id, extract(epoch from instant - last_heartbeat_at)::float8 * 1000 as silent_ms`,
+    [leaseMs, heardForMs, now],
   );
   return rows.map((row) => ({ workerId: row.id, silentMs: row.silent_ms }));
 }
@@ -55,23 +57,32 @@ const holders = `
     ) following
   )`;
 
+export interface OrphanRow extends AttemptRow {
+  /** Its worker could not have been heard: its loss costs no retry. */
+  readonly unheard: boolean;
+}
+
 /** Held by a worker that is dead, or of which nothing is known. */
-export async function findOrphans(db: Queryable, limit: number): Promise<AttemptRow[]> {
-  const rows = await db.query<AttemptTaskRow>(
-    `with recursive ${holders}
-     select ${attemptColumns}
-     from holder cross join lateral (
+export async function findOrphans(db: Queryable, limit: number): Promise<OrphanRow[]> {
+  const rows = await db.query<AttemptTaskRow & { readonly unheard: boolean }>(
+    `with recursive ${holders}, gone as (
+       select holder.worker_id, coalesce(w.lapsed_unheard, false) as unheard
+       from holder left join lateral (
+         select status, lapsed_unheard from sluice.workers where id = holder.worker_id offset 0
+       ) w on true
+       where w.status is null or w.status = 'dead'
+       offset 0
+     )
+     select ${attemptColumns}, gone.unheard
+     from gone cross join lateral (
        select * from sluice.tasks t
-       where t.worker_id = holder.worker_id order by t.lapses_at limit $1
+       where t.worker_id = gone.worker_id order by t.lapses_at limit $1
        for no key update skip locked
      ) task
-     where not exists (
-       select from sluice.workers w where w.id = holder.worker_id and w.status <> 'dead'
-     )
      limit $1`,
     [limit],
   );
-  return rows.map(attemptOf);
+  return rows.map((row) => ({ ...attemptOf(row), unheard: row.unheard }));
 }
 
 /**

@@ -5,10 +5,11 @@ import { expect, it } from 'vitest';
 import { atSecond, seedTask, zero } from '../../test/store/seed.js';
 import { describeOnEveryDatabase } from '../../test/store/support.js';
 import type { WorkerId } from '../domain/ids.js';
-import type { Registration } from '../protocol/api.js';
+import type { Heartbeat, Registration } from '../protocol/api.js';
+import type { Database } from './database.js';
 import {
   adoptTasks,
-  beat,
+  beatAll,
   benchWorker,
   buryWorker,
   countWorkers,
@@ -17,6 +18,7 @@ import {
   purgeWorkers,
   registerWorker,
   requestDrain,
+  type Beat,
 } from './workers.js';
 
 describeOnEveryDatabase('workers', (db) => {
@@ -88,6 +90,29 @@ describeOnEveryDatabase('workers', (db) => {
       memoryUsage: 0.5,
       eventLoopDelayMs: 12,
       lastHeartbeatAt: atSecond(10),
+    });
+  });
+
+  it('many beats are one statement, answered in their order; of two of one worker the later stays', async () => {
+    const [one, other] = [await register({}), await register({ capacity: 9 })];
+    const held = await seedTask(db(), { status: 'executing', workerId: other });
+    const nobody = randomUUID() as WorkerId;
+    const beats = [
+      { workerId: other, heartbeat: { currentLoad: 1, status: 'active', health: { a: '"\\\0' } } },
+      { workerId: nobody, heartbeat: { currentLoad: 1, status: 'active' } },
+      { workerId: one, heartbeat: { currentLoad: 2, status: 'active', maxCapacity: 3 } },
+      { workerId: other, heartbeat: { currentLoad: 5, status: 'draining', memoryUsage: 0.25 } },
+    ] as const;
+    const answers = await beatAll(db(), beats, atSecond(1));
+    expect(
+      answers.map((answer) => answer.kind === 'known' && answer.held.map(({ taskId }) => taskId)),
+    ).toEqual([[held.taskId], false, [], [held.taskId]]);
+    expect(await findWorker(db(), one)).toMatchObject({ currentLoad: 2, capacity: 3 });
+    expect(await findWorker(db(), other)).toMatchObject({
+      currentLoad: 5,
+      capacity: 9,
+      status: 'draining',
+      memoryUsage: 0.25,
     });
   });
 
@@ -189,6 +214,15 @@ describeOnEveryDatabase('workers', (db) => {
     expect(await bench(witness, [accused], 60)).toEqual({ kind: 'no witness' });
     expect((await bench(accused, [witness], 60)).kind).toBe('benched');
   });
+
+  async function beat(
+    on: Database,
+    workerId: WorkerId,
+    heartbeat: Heartbeat,
+    now: Date,
+  ): Promise<Beat | undefined> {
+    return (await beatAll(on, [{ workerId, heartbeat }], now))[0];
+  }
 
   async function register(registration: Registration): Promise<WorkerId> {
     const workerId = randomUUID() as WorkerId;

@@ -1,5 +1,6 @@
 import type { Lease, TaskId, WorkerId } from '../domain/ids.js';
 import type { Heartbeat, Page, PageRequest, Registration, WorkerView } from '../protocol/api.js';
+import { column, sparseColumn } from './columns.js';
 import type { Database, Instant, Queryable } from './database.js';
 import { letGoUnlisted } from './hold-workflows.js';
 import { decodeIdCursor, defaultPageLimit, encodeCursor } from './paging.js';
@@ -52,7 +53,13 @@ export type Beat =
     }
   | { readonly kind: 'unknown' };
 
+export interface Beating {
+  readonly workerId: WorkerId;
+  readonly heartbeat: Heartbeat;
+}
+
 interface BeatRow {
+  worker_id: WorkerId;
   drain_requested: boolean;
   keeps_a_place: boolean;
   task_id: TaskId | null;
@@ -62,51 +69,75 @@ interface BeatRow {
 }
 
 /**
- * One row for the worker, not one per task, which is why a beat every 10 s costs nothing. A worker
- * that was declared dead is not revived: its tasks may already be with others.
+ * One row for a worker, not one per task, and one statement for many workers: a beat every 10 s costs
+ * next to nothing. No indexed column changes, so the row is written in place (HOT). A worker that was
+ * declared dead is not revived: its tasks may already be with others. Indexes: workers_pkey, tasks_held.
  */
-export async function beat(
+const beatSql = `
+with beat as (
+  update sluice.workers worker set
+    status = beating.status,
+    current_load = beating.current_load,
+    capacity = coalesce(beating.capacity, worker.capacity),
+    memory_usage = beating.memory_usage,
+    event_loop_delay_ms = beating.event_loop_delay_ms,
+    health = beating.health::json,
+    last_heartbeat_at = coalesce($8::timestamptz, now())
+  from unnest(
+    $1::uuid[], $2::text[], $3::int[], $4::int[], $5::float8[], $6::float8[], $7::text[]
+  ) as beating (
+    worker_id, status, current_load, capacity, memory_usage, event_loop_delay_ms, health
+  )
+  where worker.id = beating.worker_id and worker.status <> 'dead'
+  returning worker.id, worker.drain_requested, worker.last_heartbeat_at as instant
+)
+select beat.id as worker_id, beat.drain_requested,
+  exists (select from sluice.workflows where held_worker_id = beat.id) as keeps_a_place,
+  task.id as task_id, task.lease, task.assigned_at,
+  extract(epoch from beat.instant - task.assigned_at)::float8 * 1000 as held_ms
+from beat left join lateral (
+  select t.id, t.lease, t.assigned_at from sluice.tasks t where t.worker_id = beat.id offset 0
+) task on true`;
+
+/** In the order of the beats. Of a worker that beats twice among them the later one is kept. */
+export async function beatAll(
   db: Database,
-  workerId: WorkerId,
-  heartbeat: Heartbeat,
+  beats: readonly Beating[],
   now: Instant,
-): Promise<Beat> {
-  const rows = await db.query<BeatRow>(
-    `with beat as (
-       update sluice.workers set
-         status = $2,
-         current_load = $3::int,
-         capacity = coalesce($4::int, capacity),
-         memory_usage = $5::float8,
-         event_loop_delay_ms = $6::float8,
-         health = $7::json,
-         last_heartbeat_at = coalesce($8::timestamptz, now())
-       where id = $1::uuid and status <> 'dead'
-       returning drain_requested, last_heartbeat_at as instant
-     )
-     select beat.drain_requested,
-       exists (
-         select from sluice.workflows where held_worker_id = $1::uuid
-       ) as keeps_a_place,
-       t.id as task_id, t.lease, t.assigned_at,
-       extract(epoch from beat.instant - t.assigned_at)::float8 * 1000 as held_ms
-     from beat left join sluice.tasks t on t.worker_id = $1::uuid`,
-    [
-      workerId,
-      heartbeat.status,
-      heartbeat.currentLoad,
-      heartbeat.maxCapacity ?? null,
-      heartbeat.memoryUsage ?? null,
-      heartbeat.eventLoopDelayMs ?? null,
-      heartbeat.health === undefined ? null : JSON.stringify(heartbeat.health),
-      now,
-    ],
+): Promise<Beat[]> {
+  // Sorted: two servers that hear the same workers wait for each other in one direction.
+  const latest = [...new Map(beats.map((beat) => [beat.workerId, beat])).values()].sort(
+    (one, other) => (one.workerId < other.workerId ? -1 : 1),
   );
-  const [first] = rows;
-  if (first === undefined) return { kind: 'unknown' };
-  if (first.keeps_a_place && heartbeat.currentTasks !== undefined) {
+  const rows = await db.query<BeatRow>(beatSql, [
+    column(latest, ({ workerId }) => workerId),
+    column(latest, ({ heartbeat }) => heartbeat.status),
+    column(latest, ({ heartbeat }) => heartbeat.currentLoad),
+    sparseColumn(latest, ({ heartbeat }) => heartbeat.maxCapacity ?? null),
+    sparseColumn(latest, ({ heartbeat }) => heartbeat.memoryUsage ?? null),
+    sparseColumn(latest, ({ heartbeat }) => heartbeat.eventLoopDelayMs ?? null),
+    sparseColumn(latest, ({ heartbeat: { health } }) =>
+      health === undefined ? null : JSON.stringify(health),
+    ),
+    now,
+  ]);
+  const byWorker = new Map<WorkerId, BeatRow[]>();
+  for (const row of rows) {
+    const others = byWorker.get(row.worker_id);
+    if (others === undefined) byWorker.set(row.worker_id, [row]);
+    else others.push(row);
+  }
+  for (const { workerId, heartbeat } of latest) {
+    const keepsAPlace = byWorker.get(workerId)?.[0]?.keeps_a_place === true;
+    if (!keepsAPlace || heartbeat.currentTasks === undefined) continue;
     await letGoUnlisted(db, workerId, heartbeat.currentTasks, now);
   }
+  return beats.map(({ workerId }) => toBeat(byWorker.get(workerId)));
+}
+
+function toBeat(rows: readonly BeatRow[] | undefined): Beat {
+  const first = rows?.[0];
+  if (rows === undefined || first === undefined) return { kind: 'unknown' };
   return { kind: 'known', drainRequested: first.drain_requested, held: rows.flatMap(toHeld) };
 }
 
@@ -171,6 +202,18 @@ export async function findWorker(db: Queryable, workerId: WorkerId): Promise<Wor
   return row === undefined ? null : toView(row);
 }
 
+/** Those of them that there are, dead or alive. */
+export async function findWorkers(
+  db: Queryable,
+  workerIds: readonly WorkerId[],
+): Promise<WorkerView[]> {
+  const rows = await db.query<WorkerRow>(
+    `select ${columns} from sluice.workers where id = any($1::uuid[])`,
+    [workerIds],
+  );
+  return rows.map(toView);
+}
+
 export async function listWorkers(db: Queryable, page: PageRequest): Promise<Page<WorkerView>> {
   const limit = page.limit ?? defaultPageLimit;
   const rows = await db.query<WorkerRow>(
@@ -189,7 +232,7 @@ export async function listWorkers(db: Queryable, page: PageRequest): Promise<Pag
 export async function findActiveWorkers(db: Queryable, limit: number): Promise<WorkerView[]> {
   const rows = await db.query<WorkerRow>(
     `select ${columns} from sluice.workers
-     where status <> 'dead' and status = 'active' order by last_heartbeat_at limit $1`,
+     where status <> 'dead' and status = 'active' order by id limit $1`,
     [limit],
   );
   return rows.map(toView);
@@ -315,20 +358,30 @@ export async function countWorkers(db: Queryable, now: Instant): Promise<WorkerC
   };
 }
 
-/** The dead that nobody needs to see any more. One that still holds a task must stay: see orphans. */
+const maxPurgedAtOnce = 1_000;
+
+/**
+ * The dead that nobody needs to see any more, those that registered first before others. One that
+ * still holds a task must stay: see orphans. Index: workers_dead.
+ */
 export async function purgeWorkers(
   db: Queryable,
   olderThanMs: number,
   now: Instant,
 ): Promise<WorkerId[]> {
   const rows = await db.query<{ id: WorkerId }>(
-    `delete from sluice.workers w
-     where w.status = 'dead'
-       and w.last_heartbeat_at
-         < coalesce($2::timestamptz, now()) - $1::float8 * interval '1 ms'
-       and not exists (select from sluice.tasks t where t.worker_id = w.id)
-     returning w.id`,
-    [olderThanMs, now],
+    `delete from sluice.workers
+     where id = any(array(
+       select w.id from sluice.workers w
+       where w.status = 'dead'
+         and w.last_heartbeat_at
+           < coalesce($2::timestamptz, now()) - $1::float8 * interval '1 ms'
+         and not exists (select from sluice.tasks t where t.worker_id = w.id)
+       order by w.id limit $3
+       for update skip locked
+     ))
+     returning id`,
+    [olderThanMs, now, maxPurgedAtOnce],
   );
   return rows.map((row) => row.id);
 }

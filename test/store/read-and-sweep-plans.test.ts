@@ -35,7 +35,8 @@ import {
   findOverdue,
   listRunning,
 } from '../../src/store/sweep-attempts.js';
-import { adoptTasks, beat, purgeWorkers, registerWorker } from '../../src/store/workers.js';
+import { lookForRepairs } from '../../src/store/sweep-look.js';
+import { adoptTasks, beatAll, purgeWorkers, registerWorker } from '../../src/store/workers.js';
 import { createTestDatabase, type TestDatabase } from '../support/postgres.js';
 import { explained } from './explained.js';
 import { atSecond, zero } from './seed.js';
@@ -80,10 +81,18 @@ describe('R-ST1: plans on 100,000 tasks that were never analyzed', () => {
   });
 
   const idle = { currentLoad: 0, status: 'active', currentTasks: [] } as const;
+  const beatsOfMany = [living, dead, ...Array.from({ length: 50 }, () => randomUUID())].map(
+    (id) => ({
+      workerId: id as WorkerId,
+      heartbeat: idle,
+    }),
+  );
   const cases: [string, number, (db: Database) => Promise<unknown>][] = [
-    ['a heartbeat', little, (on) => beat(on, living, idle, zero)],
+    ['a heartbeat', little, (on) => beatAll(on, [{ workerId: living, heartbeat: idle }], zero)],
+    ['heartbeats of many', little, (on) => beatAll(on, beatsOfMany, zero)],
+    ['the look of a sweep', little, (on) => lookForRepairs(on, 3_600_000, zero)],
     ['adopting', little, (on) => adoptTasks(on, living, [held])],
-    ['burying workers', little, (on) => buryLapsedWorkers(on, 3_600_000, zero)],
+    ['burying workers', little, (on) => buryLapsedWorkers(on, 3_600_000, 0, zero)],
     ['purging workers', little, (on) => purgeWorkers(on, 0, zero)],
     ['orphans', little, (on) => findOrphans(on, 100)],
     ['overdue attempts', little, (on) => findOverdue(on, 100, 0, zero)],

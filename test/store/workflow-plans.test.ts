@@ -18,7 +18,7 @@ import { findTask } from '../../src/store/read-tasks.js';
 import { releaseStuckWorkflows } from '../../src/store/release-stuck-workflows.js';
 import { replayTasks } from '../../src/store/replay-tasks.js';
 import { submitTasks } from '../../src/store/submit-tasks.js';
-import { beat, registerWorker } from '../../src/store/workers.js';
+import { beatAll, registerWorker } from '../../src/store/workers.js';
 import { createTestDatabase, type TestDatabase } from '../support/postgres.js';
 import { explained } from './explained.js';
 import {
@@ -250,7 +250,7 @@ const cases: [string, Prepare][] = [
     'to hear a worker that keeps no place in',
     ({ idleWorkerId }) =>
       (db) =>
-        beat(db, idleWorkerId, idle, null),
+        beatAll(db, [{ workerId: idleWorkerId, heartbeat: idle }], null),
   ],
 ];
 
