@@ -15,6 +15,8 @@ interface World {
   readonly configureWeight: number;
   /** Pauses, full windows and slots that run out, besides the limits. */
   readonly isEventful: boolean;
+  /** Probes instead of limits, and what is taken is often refused. */
+  readonly isProbing: boolean;
 }
 
 const eventful: World = {
@@ -24,6 +26,7 @@ const eventful: World = {
   shared: [],
   configureWeight: 20,
   isEventful: true,
+  isProbing: false,
 };
 const eventfulShared: World = { ...eventful, shared: ['x', 'y', 'unknown'] };
 const oneQueue: World = {
@@ -33,8 +36,16 @@ const oneQueue: World = {
   shared: [],
   configureWeight: 2,
   isEventful: false,
+  isProbing: false,
 };
 const oneLimit: World = { ...oneQueue, queues: ['a', 'b', 'c'], shared: ['x'] };
+
+const probing: World = {
+  ...oneQueue,
+  queues: ['a', 'b'],
+  configureWeight: 20,
+  isProbing: true,
+};
 
 const units = ['requests', 'tokens'];
 const sharedNames = ['x', 'y'];
@@ -54,7 +65,8 @@ function rateLimit(unit: string): fc.Arbitrary<RateLimit> {
   });
 }
 
-function queueLimits({ shared, isEventful }: World): fc.Arbitrary<QueueLimit[]> {
+function queueLimits({ shared, isEventful, isProbing }: World): fc.Arbitrary<QueueLimit[]> {
+  if (isProbing) return fc.constant([]);
   const uses = isEventful ? fc.subarray([...shared]) : fc.constant([...shared]);
   const ownLimit = (unit: string) => fc.option(rateLimit(unit), { freq: 3 });
   return fc
@@ -66,7 +78,8 @@ function queueLimits({ shared, isEventful }: World): fc.Arbitrary<QueueLimit[]> 
 }
 
 /** Seldom, and where little is configured not so few: nothing is taken when they are gone. */
-function probes({ isEventful }: World): fc.Arbitrary<number | null> {
+function probes({ isEventful, isProbing }: World): fc.Arbitrary<number | null> {
+  if (isProbing) return fc.option(fc.nat(4), { freq: 9 });
   return fc.oneof(
     { weight: isEventful ? 2 : 5, arbitrary: fc.constant(null) },
     { weight: 1, arbitrary: fc.nat(isEventful ? 3 : 12) },
@@ -177,6 +190,13 @@ function operationIn(world: World) {
         taskIds: fc.array(taskId, { maxLength: 6 }),
       }),
     },
+    {
+      weight: world.isProbing ? 25 : 0,
+      arbitrary: fc.record({
+        kind: fc.constant('refund' as const),
+        taskIds: fc.array(taskId, { maxLength: 20 }),
+      }),
+    },
     { weight: 20, arbitrary: fc.record({ kind: fc.constant('finish' as const), finished }) },
     {
       weight: world.configureWeight,
@@ -226,4 +246,5 @@ export const history = fc.oneof(
   historyIn(eventfulShared),
   historyIn(oneQueue),
   historyIn(oneLimit),
+  historyIn(probing),
 );
