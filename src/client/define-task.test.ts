@@ -1,6 +1,7 @@
 import type { StandardSchemaV1 } from '@standard-schema/spec';
-import { describe, expectTypeOf, it } from 'vitest';
+import { describe, expect, expectTypeOf, it } from 'vitest';
 import { z } from 'zod';
+import type { AttemptError } from '../domain/attempt-error.js';
 import type { JsonObject, JsonValue } from '../domain/json.js';
 import { defineTask, type TaskDefinition } from './define-task.js';
 import type { TaskHandle } from './task-handle.js';
@@ -63,5 +64,35 @@ describe('R-WO11: types follow from the definition', () => {
     const task = defineTask({ type: 'other', input: schema, run: ({ b }) => b });
     expectTypeOf(seenBy(task).input).toEqualTypeOf<{ a: string }>();
     expectTypeOf(seenBy(task).result).toEqualTypeOf<number>();
+  });
+});
+
+describe('R-RE4: a type has a policy of its own', () => {
+  const run = () => null;
+
+  it('whose types are known', () => {
+    const task = defineTask({
+      type: 'parse',
+      maxRetries: 4,
+      retry: {
+        codes: { PARSE_ERROR: false, FLAKY: 1 },
+        delaySeconds: (retry, error) => {
+          expectTypeOf(retry).toEqualTypeOf<number>();
+          expectTypeOf(error).toEqualTypeOf<AttemptError>();
+          return retry;
+        },
+      },
+      run,
+    });
+    expectTypeOf(seenBy(task).result).toEqualTypeOf<null>();
+    defineTask({ type: 'parse', retry: { delaySeconds: [5, 30, 120] }, run });
+  });
+
+  it('which is refused where it is defined when it makes no sense', () => {
+    expect(() => defineTask({ type: 'parse', retry: { codes: { A: -1 } }, run })).toThrow(
+      'parse: retry.codes.A must be false or a number of retries, not -1',
+    );
+    // @ts-expect-error: true is no number of retries.
+    expect(() => defineTask({ type: 'parse', retry: { codes: { A: true } }, run })).toThrow();
   });
 });

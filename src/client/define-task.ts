@@ -2,6 +2,8 @@ import type { StandardSchemaV1 } from '@standard-schema/spec';
 import type { JsonObject } from '../domain/json.js';
 import type { Priority } from '../domain/priority.js';
 import type { Cost } from '../domain/queue-settings.js';
+import type { RetryPolicy } from '../worker/apply-retry-policy.js';
+import { checkRetryPolicy } from '../worker/check-retry-policy.js';
 import type { HandlerContext } from '../worker/handler.js';
 
 /** What a task of this type costs and needs unless its submit says otherwise. */
@@ -22,6 +24,8 @@ export interface TaskOptions<Schema extends ParametersSchema, Result> extends Ta
   readonly type: string;
   /** Any Standard Schema: checked at submit, and again before each run. */
   readonly input?: Schema;
+  /** Which failures are tried again, and when; `maxRetries` says how often at most. */
+  readonly retry?: RetryPolicy;
   run(
     input: StandardSchemaV1.InferOutput<Schema>,
     context: HandlerContext,
@@ -32,6 +36,7 @@ export interface TaskOptions<Schema extends ParametersSchema, Result> extends Ta
 export interface TaskDefinition<Input extends object, Result> extends TaskDefaults {
   readonly type: string;
   readonly input?: StandardSchemaV1<Input, unknown>;
+  readonly retry?: RetryPolicy;
   run(input: unknown, context: HandlerContext): Result | Promise<Result>;
 }
 
@@ -39,5 +44,6 @@ export interface TaskDefinition<Input extends object, Result> extends TaskDefaul
 export function defineTask<Result, Schema extends ParametersSchema = AnyParameters>(
   options: TaskOptions<Schema, Result>,
 ): TaskDefinition<StandardSchemaV1.InferInput<Schema>, Result> {
+  checkRetryPolicy(options.type, options.retry);
   return options;
 }

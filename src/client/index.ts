@@ -19,5 +19,6 @@ export {
   TaskHandle,
   type ResultOptions,
 } from './task-handle.js';
+export type { RetryPolicy } from '../worker/apply-retry-policy.js';
 export type { HandlerContext, RunningTask, TaskHandler } from '../worker/handler.js';
 export type { Worker, WorkerOptions } from '../worker/worker.js';

@@ -1,5 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import { NonRetriableError, RateLimitedError, RetryAfterError, toAttemptError } from './errors.js';
+import {
+  NonRetriableError,
+  RateLimitedError,
+  RetryAfterError,
+  toAttemptError,
+  UnavailableError,
+} from './errors.js';
 
 describe('toAttemptError', () => {
   it('a plain error is retried under its class', () => {
@@ -12,8 +18,8 @@ describe('toAttemptError', () => {
   });
 
   it("an error's own code is kept, if it can be one", () => {
-    const reset = Object.assign(new Error('gone'), { code: 'ECONNRESET' });
-    expect(toAttemptError(reset)).toMatchObject({ code: 'ECONNRESET' });
+    const missing = Object.assign(new Error('gone'), { code: 'ENOENT' });
+    expect(toAttemptError(missing)).toMatchObject({ code: 'ENOENT' });
     const odd = Object.assign(new Error('gone'), { code: 'two words' });
     expect(toAttemptError(odd)).toMatchObject({ code: 'ERROR' });
   });
@@ -40,6 +46,95 @@ describe('toAttemptError', () => {
       retryAfterSeconds: 20,
     });
     expect(toAttemptError(new RateLimitedError())).not.toHaveProperty('retryAfterSeconds');
+  });
+
+  it('R-RE9: an error of a service is what its answer says, with the original in its details', () => {
+    const headers = new Headers({ 'retry-after': '7' });
+    const limited = Object.assign(new Error('429 slow down'), { status: 429, headers });
+    expect(toAttemptError(limited)).toEqual({
+      code: 'RATE_LIMITED',
+      message: '429 slow down',
+      retriable: true,
+      retryAfterSeconds: 7,
+      details: { status: 429 },
+    });
+    const reset = Object.assign(new Error('gone'), { code: 'ECONNRESET' });
+    expect(toAttemptError(reset)).toEqual({
+      code: 'UNAVAILABLE',
+      message: 'gone',
+      retriable: true,
+      details: { code: 'ECONNRESET' },
+    });
+    expect(toAttemptError({ status: 503 })).toEqual({
+      code: 'UNAVAILABLE',
+      message: '{"status":503}',
+      retriable: true,
+      details: { status: 503 },
+    });
+  });
+
+  describe('R-RE9: what an error says in our terms wins over the answer that it carries', () => {
+    const headers = { 'retry-after': '7' };
+    const answered = { status: 429, headers };
+    const answer = Object.assign(new Error('no'), answered);
+
+    it.each<[string, Error, object]>([
+      [
+        'NonRetriableError',
+        new NonRetriableError('out of quota', { cause: answer }),
+        { code: 'NON_RETRIABLE', message: 'out of quota', retriable: false },
+      ],
+      [
+        'RetryAfterError',
+        new RetryAfterError(3, 'busy', { cause: answer }),
+        { code: 'RETRY_AFTER', message: 'busy', retriable: true, retryAfterSeconds: 3 },
+      ],
+      [
+        'a code of ours',
+        Object.assign(new Error('no'), { ...answered, code: 'TIMEOUT' }),
+        { code: 'TIMEOUT', message: 'no', retriable: true },
+      ],
+      [
+        'retriable',
+        Object.assign(new Error('no'), { ...answered, code: 'MINE', retriable: false }),
+        { code: 'MINE', message: 'no', retriable: false },
+      ],
+      [
+        'its own time and details',
+        Object.assign(new Error('no'), { ...answered, retryAfterSeconds: 1, details: { n: 1 } }),
+        {
+          code: 'RATE_LIMITED',
+          message: 'no',
+          retriable: true,
+          retryAfterSeconds: 1,
+          details: { n: 1 },
+        },
+      ],
+    ])('%s', (_, error, expected) => {
+      expect(toAttemptError(error)).toEqual(expected);
+    });
+
+    it('but what it leaves open is taken from there', () => {
+      expect(toAttemptError(new RateLimitedError(undefined, 'busy', { cause: answer }))).toEqual({
+        code: 'RATE_LIMITED',
+        message: 'busy',
+        retriable: true,
+        retryAfterSeconds: 7,
+        details: { status: 429 },
+      });
+    });
+  });
+
+  it('UnavailableError says what it is, and for how long if that is known', () => {
+    expect(toAttemptError(new UnavailableError())).toEqual({
+      code: 'UNAVAILABLE',
+      message: 'The service is not available',
+      retriable: true,
+    });
+    expect(toAttemptError(new UnavailableError('in the dock', { seconds: 90 }))).toMatchObject({
+      message: 'in the dock',
+      retryAfterSeconds: 90,
+    });
   });
 
   it('an error of another copy of this module, or of the user, says the same', () => {
@@ -96,6 +191,8 @@ describe('toAttemptError', () => {
     expect(toAttemptError(new RetryAfterError(1e12))).toMatchObject({
       retryAfterSeconds: 31_536_000,
     });
+    const years = { status: 429, headers: { 'retry-after': '9'.repeat(400) } };
+    expect(toAttemptError(years)).toMatchObject({ retryAfterSeconds: 31_536_000 });
     const wordy = new NonRetriableError('no', { details: 'x'.repeat(300_000) });
     expect(toAttemptError(wordy)).not.toHaveProperty('details');
   });

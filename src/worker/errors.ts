@@ -2,6 +2,9 @@ import { attemptErrorCodes, type AttemptError } from '../domain/attempt-error.js
 import type { JsonValue } from '../domain/json.js';
 import { bounds } from '../protocol/bounds.js';
 import { findJsonFault } from '../protocol/json-measure.js';
+import { isDelay } from './apply-retry-policy.js';
+import { isErrorCode } from './error-code.js';
+import { findPushBack, isPushBack, type PushBack } from './service-errors.js';
 import { toJson } from './to-json.js';
 
 export interface HandlerErrorOptions {
@@ -59,6 +62,22 @@ export class RateLimitedError extends HandlerError {
   }
 }
 
+export interface UnavailableErrorOptions extends Omit<HandlerErrorOptions, 'code'> {
+  /** How long the service said that it needs. */
+  readonly seconds?: number;
+}
+
+/** The service is away. It costs a retry, unless the whole queue waits for the service. */
+export class UnavailableError extends HandlerError {
+  override readonly name = 'UnavailableError';
+  readonly retryAfterSeconds: number | undefined;
+
+  constructor(message = 'The service is not available', options: UnavailableErrorOptions = {}) {
+    super(attemptErrorCodes.unavailable, message, options);
+    this.retryAfterSeconds = options.seconds;
+  }
+}
+
 export type AbortCause = 'timeout' | 'cancelled' | 'lease_lost' | 'drain';
 
 const abortMessages: Readonly<Record<AbortCause, string>> = {
@@ -79,7 +98,10 @@ export class TaskAbortedError extends Error {
   }
 }
 
+const engineCodes: ReadonlySet<string> = new Set(Object.values(attemptErrorCodes));
+
 interface SelfDescription extends Error {
+  readonly code?: unknown;
   readonly retriable?: unknown;
   readonly retryAfterSeconds?: unknown;
   readonly details?: unknown;
@@ -87,34 +109,47 @@ interface SelfDescription extends Error {
 
 /**
  * Whatever a handler throws, also a string, becomes an attempt's error. What an error says about
- * itself counts, not its class: the handler's module may have loaded another copy of this one.
+ * itself counts, not its class: the handler's module may have loaded another copy of this one. What
+ * it does not say follows from the answer of the service that the handler called.
  */
 export function toAttemptError(thrown: unknown): AttemptError {
   try {
-    return thrown instanceof Error ? ofError(thrown) : ofOther(thrown);
+    const pushBack = findPushBack(thrown, Date.now());
+    return thrown instanceof Error ? ofError(thrown, pushBack) : ofOther(thrown, pushBack);
   } catch {
     // A getter or a proxy that throws itself.
     return { code: 'ERROR', message: 'What was thrown can not be read', retriable: true };
   }
 }
 
-function ofOther(thrown: unknown): AttemptError {
-  return { code: 'ERROR', message: describe(thrown), retriable: true };
+function ofOther(thrown: unknown, pushBack: PushBack | null): AttemptError {
+  return { code: 'ERROR', message: describe(thrown), retriable: true, ...bounded(pushBack) };
 }
 
-function ofError(error: SelfDescription): AttemptError {
+function ofError(error: SelfDescription, pushBack: PushBack | null): AttemptError {
   const { retriable, retryAfterSeconds, details } = error;
   // Any of them may have been overwritten with anything.
   const { name, message }: { name: unknown; message: unknown } = error;
+  const own = codeOf(error);
+  const code = speaksForItself(error) ? own : (pushBack?.code ?? own);
   return {
-    code: codeOf(error),
+    ...(isPushBack(code) ? bounded(pushBack) : {}),
+    code,
     message: typeof message === 'string' && message !== '' ? cut(message) : cut(String(name)),
     retriable: retriable !== false,
-    ...(isDuration(retryAfterSeconds)
-      ? { retryAfterSeconds: Math.min(retryAfterSeconds, maxRetryAfterSeconds) }
-      : {}),
+    ...(isDelay(retryAfterSeconds) ? { retryAfterSeconds: asDelay(retryAfterSeconds) } : {}),
     ...(details === undefined ? {} : keepableDetails(details)),
   };
+}
+
+/** In our own terms: with a code that the engine knows, or a word on whether to try again. */
+function speaksForItself({ code, retriable }: SelfDescription): boolean {
+  return typeof retriable === 'boolean' || (typeof code === 'string' && engineCodes.has(code));
+}
+
+function bounded(pushBack: PushBack | null): Partial<PushBack> {
+  if (pushBack?.retryAfterSeconds === undefined) return pushBack ?? {};
+  return { ...pushBack, retryAfterSeconds: asDelay(pushBack.retryAfterSeconds) };
 }
 
 export function cut(message: string): string {
@@ -134,17 +169,14 @@ function describe(thrown: unknown): string {
 /** A year: the most that the server takes. */
 const maxRetryAfterSeconds = 31_536_000;
 
-const codePattern = /^[A-Za-z0-9_.:-]{1,100}$/;
-
 /** An error's own code, as Node's system errors have one, else its class: `ECONNRESET`, `TypeError`. */
-function codeOf(error: Error): string {
-  const { code } = error as { code?: unknown };
-  if (typeof code === 'string' && codePattern.test(code)) return code;
-  return error.name !== 'Error' && codePattern.test(error.name) ? error.name : 'ERROR';
+function codeOf({ code, name }: SelfDescription): string {
+  if (isErrorCode(code)) return code;
+  return name !== 'Error' && isErrorCode(name) ? name : 'ERROR';
 }
 
-function isDuration(value: unknown): value is number {
-  return typeof value === 'number' && value >= 0 && Number.isFinite(value);
+function asDelay(seconds: number): number {
+  return Math.min(seconds, maxRetryAfterSeconds);
 }
 
 /** What helps to understand a failure must not become another one. */

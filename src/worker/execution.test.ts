@@ -153,6 +153,25 @@ describe('execute', () => {
     await expect(outcome).resolves.toMatchObject({ error: { code: 'TIMEOUT' } });
   });
 
+  it('R-RE4: a failure is judged by the policy of its type, whatever made it fail', async () => {
+    const retry = { codes: { PARSE_ERROR: false, TIMEOUT: 1 }, delaySeconds: [7] } as const;
+    const run = () => {
+      throw Object.assign(new Error('no'), { code: 'PARSE_ERROR' });
+    };
+    await expect(begin({ retry, run }).outcome).resolves.toMatchObject({
+      error: { code: 'PARSE_ERROR', retriable: false },
+    });
+    const endless = { retry, run: () => new Promise(() => undefined) };
+    const again = begin(endless, { timeoutSeconds: 0.01 });
+    await expect(again.outcome).resolves.toMatchObject({
+      error: { code: 'TIMEOUT', retriable: true, retryAfterSeconds: 7 },
+    });
+    const last = begin(endless, { timeoutSeconds: 0.01, retryCount: 1 });
+    await expect(last.outcome).resolves.toMatchObject({
+      error: { code: 'TIMEOUT', retriable: false },
+    });
+  });
+
   it('a timeout of months does not fire at once', async () => {
     const { outcome } = begin({ run: () => 'done' }, { timeoutSeconds: 10_000_000 });
     await expect(outcome).resolves.toEqual({ kind: 'completed', result: 'done' });

@@ -4,6 +4,7 @@ import type { JsonValue } from '../domain/json.js';
 import type { ClaimedTask } from '../protocol/api.js';
 import { bounds } from '../protocol/bounds.js';
 import { findJsonFault, type JsonFault } from '../protocol/json-measure.js';
+import { applyRetryPolicy } from './apply-retry-policy.js';
 import {
   cut,
   keepableDetails,
@@ -143,7 +144,13 @@ function conclude(attempt: Attempt): Outcome {
   if (attempt.failure === null) return { kind: 'completed', result: attempt.value as JsonValue };
   // What a handler throws when it is told to stop for a drain is no failure of the task.
   if (why === 'drain') return { kind: 'abandoned', why };
-  return { kind: 'failed', error: attempt.failure };
+  return { kind: 'failed', error: byPolicy(attempt, attempt.failure) };
+}
+
+function byPolicy({ handler, task, context }: Attempt, failure: AttemptError): AttemptError {
+  if (handler.retry === undefined) return failure;
+  const { retryCount } = task;
+  return applyRetryPolicy(handler.retry, failure, { retryCount, log: context.log });
 }
 
 function failed(attempt: Attempt, failure: AttemptError): Attempt {

@@ -2,6 +2,7 @@ import type { StandardSchemaV1 } from '@standard-schema/spec';
 import type { Cost } from '../domain/queue-settings.js';
 import type { ClaimedTask } from '../protocol/api.js';
 import type { Logger } from '../runtime/log.js';
+import type { RetryPolicy } from './apply-retry-policy.js';
 
 /** A claimed task without its lease: whoever holds that may write. */
 export type RunningTask = Omit<ClaimedTask, 'lease'>;
@@ -27,5 +28,6 @@ export interface HandlerContext {
 export interface TaskHandler {
   readonly type: string;
   readonly input?: StandardSchemaV1 | undefined;
+  readonly retry?: RetryPolicy | undefined;
   run(input: unknown, context: HandlerContext): unknown;
 }

@@ -10,6 +10,7 @@ import { tell, type WorkerObserver } from './observer.js';
 import type { PressureGauge } from './pressure.js';
 import { ProgressLine, type ProgressNote } from './progress.js';
 import type { Reports } from './reports.js';
+import { isPushBack } from './service-errors.js';
 import type { Session } from './session.js';
 import type { Slots } from './slots.js';
 import { TaskContext } from './task-context.js';
@@ -64,19 +65,22 @@ export class Runner {
     progress.close();
     const seconds = (performance.now() - startedAt) / 1000;
     // First the report, then the slot: both are on their way before anything else happens.
-    this.#settle(task, outcome, { seconds, usage: context.used });
-    slots.giveBack();
+    const reported = this.#settle(task, outcome, { seconds, usage: context.used });
+    // Before the server has heard of a push-back it would send the next task the same way.
+    if (isPushedBack(outcome)) slots.giveBackAfter(reported);
+    else slots.giveBack();
     pressure.noteDuration(seconds * 1000);
     tell(log, () => observer?.ended(task.taskType, outcome.kind, seconds));
   }
 
-  #settle(task: ClaimedTask, outcome: Outcome, spent: Spent): void {
+  /** Resolves when the server has answered, or will not; at once when there is nothing to say. */
+  async #settle(task: ClaimedTask, outcome: Outcome, spent: Spent): Promise<void> {
     const { inFlight, reports } = this.#options;
     const abandoned = outcome.kind === 'abandoned' ? outcome.why : null;
     // What a drain cut short stays listed until the drain gives it back.
     if (abandoned === 'drain' || !inFlight.remove(task.lease)) return;
-    if (outcome.kind !== 'abandoned') void reports.send(toReport(task, outcome, spent));
-    else if (abandoned === 'cancelled') void this.#letGo(task);
+    if (outcome.kind !== 'abandoned') await reports.send(toReport(task, outcome, spent));
+    else if (abandoned === 'cancelled') await this.#letGo(task);
   }
 
   /** A cancelled member keeps its workflow waiting until its worker has let go of it. */
@@ -100,6 +104,10 @@ export class Runner {
       else log.warn({ task_id: taskId, err: error }, 'its progress was not taken');
     }
   }
+}
+
+function isPushedBack(outcome: Outcome): boolean {
+  return outcome.kind === 'failed' && isPushBack(outcome.error.code);
 }
 
 function toReport(

@@ -56,6 +56,20 @@ describe('Slots', () => {
     expect([slots.free, slots.open]).toEqual([2, 1]);
   });
 
+  it('R-RE9: one that is given back later is open to nobody before, and idle at once', async () => {
+    const slots = new Slots(1);
+    let answer: () => void = () => undefined;
+    slots.take();
+    slots.giveBackAfter(new Promise<void>((resolve) => (answer = resolve)));
+    await Promise.all([slots.whenIdle(), slots.whenShut()]);
+    expect([slots.used, slots.free, slots.open]).toEqual([0, 0, 0]);
+    expect(() => slots.promise(1)).toThrow('more slots than are open');
+    const open = slots.whenOpen();
+    answer();
+    await open;
+    expect([slots.used, slots.free, slots.open]).toEqual([0, 1, 1]);
+  });
+
   it('is shut also while something else is in the way of asking', async () => {
     const slots = new Slots(2);
     const shut = slots.whenShut();

@@ -6,6 +6,7 @@ export class Slots {
   readonly #condition = new Condition();
   #used = 0;
   #promised = 0;
+  #shut = 0;
   #heldUp = false;
   #idleSince: number | null = performance.now();
 
@@ -20,8 +21,9 @@ export class Slots {
     return this.#used;
   }
 
+  /** Nothing runs there, and something may. */
   get free(): number {
-    return this.size - this.#used;
+    return this.size - this.#used - this.#shut;
   }
 
   /** Free, and no poll under way has asked for a task for it. */
@@ -46,6 +48,16 @@ export class Slots {
     this.#used -= 1;
     if (this.#used === 0) this.#idleSince = performance.now();
     this.#condition.changed();
+  }
+
+  /** Nothing runs there any more, but nothing is asked for in its place before this has ended. */
+  giveBackAfter(answered: Promise<unknown>): void {
+    this.#shut += 1;
+    this.giveBack();
+    void answered.finally(() => {
+      this.#shut -= 1;
+      this.#condition.changed();
+    });
   }
 
   /** For the tasks that a poll asks for: whatever it brings, there is a slot for it. */
@@ -73,7 +85,7 @@ export class Slots {
 
   /** No task can be asked for: all slots are taken, or something else is in the way. */
   whenShut(signal?: AbortSignal): Promise<void> {
-    return this.#condition.until(() => this.#used === this.size || this.#heldUp, signal);
+    return this.#condition.until(() => this.free === 0 || this.#heldUp, signal);
   }
 
   whenIdle(signal?: AbortSignal): Promise<void> {

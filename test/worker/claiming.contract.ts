@@ -1,11 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import { defineTask } from '../../src/client/define-task.js';
 import type { SluiceApi } from '../../src/protocol/api.js';
+import { RateLimitedError, UnavailableError } from '../../src/worker/errors.js';
 import type { Worker } from '../../src/worker/worker.js';
 import { Gate } from '../support/gate.js';
 import { until } from '../support/until.js';
 import { withCall, withTerms } from './transport.js';
-import { rejectedOnAbort, unique, type Workbench } from './workbench.js';
+import { registered, rejectedOnAbort, unique, type Workbench } from './workbench.js';
 
 /** The polls for tasks that are under way. */
 class PollWatch {
@@ -211,6 +212,88 @@ export function describeClaiming(name: string, bench: () => Workbench): void {
           await expect(handle.result()).resolves.toBe('done');
         },
         { api, concurrency: 1 },
+      );
+    });
+
+    it.each([
+      ['RATE_LIMITED', () => new RateLimitedError(0)],
+      ['UNAVAILABLE', () => new UnavailableError('away', { seconds: 0 })],
+    ])(
+      'R-RE9: after %s nothing is asked for in its place before the report is answered',
+      async (_, pushBack) => {
+        const polls = new PollWatch();
+        const go = new Gate();
+        const heard = new Gate();
+        let begun = 0;
+        let reported = 0;
+        const call = defineTask({
+          type: unique('call'),
+          queue: unique('pushed-back'),
+          run: async (__, { attempt }) => {
+            if (attempt > 1) return;
+            begun += 1;
+            await go.passed;
+            throw pushBack();
+          },
+        });
+        const api = withCall(
+          polls.watch(bench().api),
+          'report',
+          (report) => async (id, reports) => {
+            reported += reports.length;
+            await heard.passed;
+            return report(id, reports);
+          },
+        );
+        const handles = await bench().submitAll(call, 3);
+        await bench().working(
+          [call],
+          async (worker) => {
+            await until('all to run', () => begun === 3);
+            const { sent } = polls;
+            go.open();
+            await until('all to be reported', () => reported === 3);
+            // By now a poll that waits for nothing would be on its way.
+            await bench().api.getWorker(registered(worker));
+            expect([worker.inFlight, polls.sent]).toEqual([0, sent]);
+            heard.open();
+            await Promise.all(handles.map((handle) => handle.result()));
+          },
+          { api, concurrency: 3 },
+        );
+      },
+    );
+
+    it('R-RE9: a push-back that can not be reported yet costs the worker no slot for good', async () => {
+      const started = new Gate();
+      const cut = new Gate();
+      const ended = new Gate();
+      const call = defineTask({
+        type: unique('call'),
+        queue: unique('pushed-back'),
+        run: async (_, { attempt }) => {
+          if (attempt > 1) return 'done';
+          started.open();
+          await cut.passed;
+          throw new RateLimitedError(0);
+        },
+      });
+      await bench().working(
+        [call],
+        async (worker) => {
+          const handle = await bench().sluice.submit(call, {});
+          await started.passed;
+          await bench().transport.cut();
+          cut.open();
+          await ended.passed;
+          expect(worker.inFlight).toBe(0);
+          await bench().transport.restore();
+          await expect(handle.result()).resolves.toBe('done');
+        },
+        {
+          concurrency: 1,
+          observer: { claimed: () => undefined, ended: () => ended.open() },
+        },
       );
     });
 

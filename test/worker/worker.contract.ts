@@ -3,6 +3,7 @@ import { describeClaiming } from './claiming.contract.js';
 import { describeHandlers } from './handlers.contract.js';
 import { describeLifecycle } from './lifecycle.contract.js';
 import { describeMisbehaviour } from './misbehaviour.contract.js';
+import { describeRetries } from './retries.contract.js';
 import type { Transport } from './transport.js';
 import { Workbench } from './workbench.js';
 
@@ -16,6 +17,7 @@ export function describeWorkerContract(name: string, open: () => Promise<Transpo
   afterAll(() => bench.transport.close());
 
   describeHandlers(name, () => bench);
+  describeRetries(name, () => bench);
   describeMisbehaviour(name, () => bench);
   describeClaiming(name, () => bench);
   describeLifecycle(name, () => bench);

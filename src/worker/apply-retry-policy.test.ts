@@ -1,0 +1,90 @@
+import { pino } from 'pino';
+import { describe, expect, it } from 'vitest';
+import type { AttemptError } from '../domain/attempt-error.js';
+import { silentLog } from '../runtime/log.js';
+import { applyRetryPolicy, type RetryPolicy } from './apply-retry-policy.js';
+
+function failure(code: string, change: Partial<AttemptError> = {}): AttemptError {
+  return { code, message: 'no', retriable: true, ...change };
+}
+
+function applied(policy: RetryPolicy, error: AttemptError, retryCount = 0, log = silentLog) {
+  return applyRetryPolicy(policy, error, { retryCount, log });
+}
+
+describe('R-RE4: which failures are retried', () => {
+  const policy: RetryPolicy = { codes: { PARSE_ERROR: false, FLAKY: 1, ONCE_MORE: 0 } };
+
+  it('not one whose code says never', () => {
+    for (const code of ['PARSE_ERROR', 'ONCE_MORE']) {
+      expect(applied(policy, failure(code))).toEqual(failure(code, { retriable: false }));
+    }
+  });
+
+  it('one with a number until the task was retried as often', () => {
+    const flaky = failure('FLAKY');
+    expect([0, 1, 2].map((retries) => applied(policy, flaky, retries).retriable)).toEqual([
+      true,
+      false,
+      false,
+    ]);
+  });
+
+  it('any other as it says itself', () => {
+    for (const code of ['OTHER', 'constructor', 'toString', '__proto__']) {
+      expect(applied(policy, failure(code), 9)).toEqual(failure(code));
+    }
+    const final = failure('FLAKY', { retriable: false });
+    expect(applied(policy, final)).toBe(final);
+  });
+});
+
+describe('R-RE2: how long a retry waits', () => {
+  it('as the list says, and its last value from then on', () => {
+    const policy: RetryPolicy = { delaySeconds: [5, 30, 120] };
+    const delays = [0, 1, 2, 3, 50].map(
+      (retries) => applied(policy, failure('X'), retries).retryAfterSeconds,
+    );
+    expect(delays).toEqual([5, 30, 120, 120, 120]);
+  });
+
+  it('as the function says, of the number of the retry and the error', () => {
+    const policy: RetryPolicy = {
+      delaySeconds: (retry, { code }) => retry * (code === 'SLOW' ? 100 : 1),
+    };
+    expect(applied(policy, failure('X'), 1).retryAfterSeconds).toBe(2);
+    expect(applied(policy, failure('SLOW'), 2).retryAfterSeconds).toBe(300);
+    expect(applied(policy, failure('SLOW'), 90).retryAfterSeconds).toBe(3_600);
+  });
+
+  it('as the error says, if it names a time; RATE_LIMITED as the service and its queue say', () => {
+    const policy: RetryPolicy = { delaySeconds: [5] };
+    const timed = failure('X', { retryAfterSeconds: 0 });
+    expect(applied(policy, timed)).toBe(timed);
+    expect(applied(policy, failure('RATE_LIMITED'))).toEqual(failure('RATE_LIMITED'));
+    expect(applied(policy, failure('UNAVAILABLE')).retryAfterSeconds).toBe(5);
+  });
+
+  it.each<[string, () => unknown]>([
+    [
+      'throws',
+      () => {
+        throw new Error('no');
+      },
+    ],
+    ['answers nothing', () => undefined],
+    ['answers a promise', async () => 1],
+    ['answers a promise that rejects', () => Promise.reject(new Error('no'))],
+    ['answers NaN', () => NaN],
+    ['answers less than nothing', () => -1],
+    ['never comes back', () => Infinity],
+    ['answers a text', () => '5'],
+  ])('as usual when the function %s, and a line is logged', (_, delaySeconds) => {
+    const lines: string[] = [];
+    const log = pino({ level: 'warn', base: null }, { write: (line: string) => lines.push(line) });
+    const policy = { delaySeconds: delaySeconds as () => number };
+    expect(applied(policy, failure('X'), 0, log)).toEqual(failure('X'));
+    expect(lines).toHaveLength(1);
+    expect(lines[0]).toContain('retry.delaySeconds');
+  });
+});
