@@ -33,8 +33,14 @@ export function nextTokenText(nextTokenInMs: number): string {
   return nextTokenInMs === 0 ? 'now' : `in ${readableSeconds(nextTokenInMs / 1000)}`;
 }
 
-/** paused, paused until 2030-01-31T12:00:00.000Z, or nothing. */
-export function pauseText({ settings: { paused, pausedUntil } }: QueueView): string {
-  if (!paused) return '';
-  return pausedUntil === null ? 'paused' : `paused until ${pausedUntil.toISOString()}`;
+/** paused, paused until 2030-01-31T12:00:00.000Z, why its circuit is not closed, or nothing. */
+export function pauseText({ settings: { paused, pausedUntil }, live }: QueueView): string {
+  if (paused) return `paused${untilText(pausedUntil)}`;
+  if (live.circuit === 'closed') return '';
+  if (live.pausedWhy === null) return 'recovering';
+  return `stopped${untilText(live.pausedUntil)}: ${live.pausedWhy}`;
+}
+
+function untilText(instant: Date | null): string {
+  return instant === null ? '' : ` until ${instant.toISOString()}`;
 }

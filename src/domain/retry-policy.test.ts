@@ -150,6 +150,16 @@ describe('the verdict on a failed attempt', () => {
     expect(maxDeferrals).toBe(100);
   });
 
+  it('R-RE9: nor does what is excused, up to as often; it rests as long as it is told to', () => {
+    const excused = (change: Partial<FailedAttempt>, restMs: number) =>
+      judgeFailure(failed({ code: unavailable, ...change }), 0, { restMs });
+    expect(excused({ retryCount: 3 }, 0)).toEqual({ kind: 'defer', delayMs: 16_000 });
+    expect(excused({ retryCount: 0 }, 61_000)).toEqual({ kind: 'defer', delayMs: 61_000 });
+    expect(excused({ deferrals: maxDeferrals }, 0).kind).toBe('retry');
+    expect(excused({ deferrals: maxDeferrals, retryCount: 3 }, 0).kind).toBe('dead_letter');
+    expect(judgeFailure(failed({ code: unavailable }), 0).kind).toBe('retry');
+  });
+
   it('R-RE4: whatever happens, a task comes to an end', () => {
     fc.assert(
       fc.property(failedAttempt, random, (start, draw) => {

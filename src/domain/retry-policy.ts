@@ -38,12 +38,23 @@ export type Verdict =
   | { readonly kind: 'defer'; readonly delayMs: number }
   | { readonly kind: 'dead_letter'; readonly reason: string };
 
+/** Its service is in trouble, and that is known: it comes back at no cost, `restMs` later at least. */
+export interface Excuse {
+  readonly restMs: number;
+}
+
 /** `random` is in [0, 1): it spreads retries that would otherwise come back together. */
-export function judgeFailure(attempt: FailedAttempt, random: number): Verdict {
+export function judgeFailure(
+  attempt: FailedAttempt,
+  random: number,
+  excuse: Excuse | null = null,
+): Verdict {
   const { error } = attempt;
   if (!isRetriable(error)) return { kind: 'dead_letter', reason: `${error.code} is not retried` };
-  if (error.code === attemptErrorCodes.rateLimited && attempt.deferrals < maxDeferrals) {
-    return { kind: 'defer', delayMs: backoffMs(attempt, random) };
+  const isExcused = excuse !== null || error.code === attemptErrorCodes.rateLimited;
+  if (isExcused && attempt.deferrals < maxDeferrals) {
+    const delayMs = Math.max(backoffMs(attempt, random), excuse?.restMs ?? 0);
+    return { kind: 'defer', delayMs };
   }
   if (attempt.retryCount >= attempt.maxRetries) {
     return { kind: 'dead_letter', reason: `all ${String(attempt.maxRetries)} retries are spent` };

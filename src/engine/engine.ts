@@ -12,6 +12,7 @@ import { AttemptControl } from './attempt-control.js';
 import { Bench } from './bench.js';
 import { Cancel } from './cancel.js';
 import { Checkpoints } from './checkpoints.js';
+import { Circuits } from './circuits.js';
 import { Claim } from './claim.js';
 import { asRefusal, instant, type EngineContext } from './context.js';
 import { EndAttempts } from './end-attempts.js';
@@ -65,6 +66,7 @@ export class Engine implements api.SluiceApi {
   readonly #bench: Bench;
   readonly #slots: Slots;
   readonly #checkpoints: Checkpoints;
+  readonly #circuits: Circuits;
   readonly #news: News;
   readonly #feeder: Feeder;
   readonly #submit: Submit;
@@ -113,6 +115,13 @@ export class Engine implements api.SluiceApi {
       },
     });
     const judge = new WorkerJudge(context, this.#bench, this.#news);
+    this.#circuits = new Circuits(context, {
+      queues: this.#queues,
+      news: this.#news,
+      onOpened: (queue) => {
+        judge.forgive(queue);
+      },
+    });
     const places = new Places(context.ready);
     this.#feeder = new Feeder(context, this.#queues, places);
     const endAttempts = new EndAttempts(context, this.#feeder, this.#slots);
@@ -128,6 +137,7 @@ export class Engine implements api.SluiceApi {
       feeder: this.#feeder,
       slots: this.#slots,
       judge,
+      circuits: this.#circuits,
     });
     this.#attempts = new AttemptControl(context, endAttempts, this.#feeder);
     this.#heartbeat = new Heartbeat(context, this.#fleet, endAttempts);
@@ -268,8 +278,9 @@ export class Engine implements api.SluiceApi {
       return queueRefreshMs;
     });
     const recording = this.#loop(() => this.#whileServing(() => this.#checkpoints.tick()));
+    const settling = this.#loop(() => this.#whileServing(() => this.#circuits.tick()));
     const lookingAfter = this.#loop(() => this.#lookAfter());
-    this.#servingLoops = [feeding, sweeping, walking, refreshing, recording];
+    this.#servingLoops = [feeding, sweeping, walking, refreshing, recording, settling];
     if (this.#context.mode === 'redis') this.#servingLoops.push(lookingAfter);
     for (const loop of this.#servingLoops) loop.start();
   }

@@ -1,8 +1,9 @@
-import type { Cost, QueueSettings } from '../domain/queue-settings.js';
+import { settingsUnder } from '../domain/circuit.js';
+import type { Cost } from '../domain/queue-settings.js';
 import { estimateWaitMs, type WaitFactors } from '../domain/wait-estimate.js';
 import { approximateNow, type EngineContext } from './context.js';
 import type { QueueDirectory } from './queue-directory.js';
-import { isPausedAt } from './queue-view.js';
+import { pauseLeftMs } from './queue-pause.js';
 import type { Throughput } from './throughput.js';
 
 /** How a queue is doing: the same for every task that waits in it. */
@@ -32,13 +33,14 @@ export class Estimate {
   async #factorsOf(queue: string): Promise<QueueFactors> {
     const nowMs = approximateNow(this.#context).getTime();
     const settings = this.#queues.settingsOf(queue);
-    const { maxConcurrency, limits } = settings;
+    const circuit = this.#queues.circuitOf(queue);
+    const { maxConcurrency, limits } = settingsUnder(circuit, settings);
     // What it costs to look is paid by queues with limits only.
     const isLimited = limits.length > 0 || maxConcurrency !== null;
     const averageSeconds = this.#throughput.averageDurationSeconds(nowMs, queue);
     const live = isLimited ? await this.#context.ready.live(queue) : null;
     return {
-      pausedForMs: pausedForMs(settings, nowMs),
+      pausedForMs: pauseLeftMs({ settings, circuit }, nowMs),
       buckets: live?.buckets ?? [],
       maxConcurrency,
       running: live?.running ?? 0,
@@ -47,9 +49,4 @@ export class Estimate {
       busyMs: live === null ? minuteMs : (live.oldestAgeMs ?? 0),
     };
   }
-}
-
-function pausedForMs(settings: QueueSettings, nowMs: number): number | null {
-  if (!isPausedAt(settings, nowMs)) return 0;
-  return settings.pausedUntil === null ? null : settings.pausedUntil.getTime() - nowMs;
 }

@@ -1,3 +1,5 @@
+import { closed, settingsUnder, type Circuit } from '../domain/circuit.js';
+import { circuitText } from '../domain/circuit-text.js';
 import type { TaskId } from '../domain/ids.js';
 import type { Lane } from '../domain/lane.js';
 import { defaultQueueSettings, type QueueSettings } from '../domain/queue-settings.js';
@@ -15,12 +17,14 @@ import {
   uncountedNotes,
   type LimitsNow,
 } from './explain-limits.js';
-import { isPausedAt } from './queue-view.js';
+import { isPausedAt } from './queue-pause.js';
 import type { Read } from './read.js';
 
 const countedPositions = 1_000;
 const maxWorkersLookedAt = 1_000;
 const maxWindowsLookedAt = 1_000;
+
+type QueueNow = LimitsNow & { readonly circuit: Circuit; readonly running: number };
 
 /** Why a task is not running: everything that is in its way now, the nearest cause first. */
 export class Explain {
@@ -43,6 +47,7 @@ export class Explain {
     const reasons = [
       ...backlogReason(task, waitsFor, now.settings),
       ...pauseReason(now),
+      ...circuitReason(now),
       ...concurrencyReason(now),
       ...(isInLine ? await this.#limitReasons(task, workers, now) : []),
       ...workerReason(task, workers, now.nowMs),
@@ -52,12 +57,13 @@ export class Explain {
     return { taskId, status, reasons, ...(notes.length === 0 ? {} : { notes }) };
   }
 
-  async #limitsNow(queue: string): Promise<LimitsNow & { readonly running: number }> {
+  async #limitsNow(queue: string): Promise<QueueNow> {
     const configured = await findQueue(this.#context.db, queue);
-    const settings = configured?.settings ?? defaultQueueSettings;
+    const circuit = configured?.circuit ?? closed;
+    const settings = settingsUnder(circuit, configured?.settings ?? defaultQueueSettings);
     const { buckets, running } = await this.#context.ready.live(queue);
     const nowMs = approximateNow(this.#context).getTime();
-    return { queue, settings, buckets, running, nowMs };
+    return { queue, settings, circuit, buckets, running, nowMs };
   }
 
   async #limitReasons(
@@ -110,11 +116,21 @@ function pauseReason({ queue, settings, nowMs }: LimitsNow): WaitReason[] {
   return [{ kind: 'paused', detail: `Queue ${queue} is paused.`, ...until(settings.pausedUntil) }];
 }
 
-function concurrencyReason(now: LimitsNow & { readonly running: number }): WaitReason[] {
-  const { queue, running } = now;
-  const { maxConcurrency } = now.settings;
+/** A 429 is a pause that the service asked for. */
+function circuitReason({ queue, circuit, nowMs }: QueueNow): WaitReason[] {
+  if (circuit.kind !== 'open') return [];
+  const isPause = circuit.reason === 'rate_limited';
+  const what = isPause ? `Queue ${queue} is paused` : `The circuit of queue ${queue} is open`;
+  const detail = `${what}: ${circuitText(circuit, nowMs)}.`;
+  const ends = circuit.untilMs > nowMs ? new Date(circuit.untilMs) : null;
+  return [{ kind: isPause ? 'paused' : 'circuit_open', detail, ...until(ends) }];
+}
+
+function concurrencyReason({ queue, running, settings, circuit }: QueueNow): WaitReason[] {
+  const { maxConcurrency } = settings;
   if (maxConcurrency === null || running < maxConcurrency) return [];
-  const detail = `Queue ${queue} runs ${String(running)} tasks; ${String(maxConcurrency)} is its most.`;
+  const gently = circuit.kind === 'recovering' ? ' while its service recovers' : '';
+  const detail = `Queue ${queue} runs ${String(running)} tasks; ${String(maxConcurrency)} is its most${gently}.`;
   return [{ kind: 'max_concurrency', detail }];
 }
 

@@ -120,12 +120,13 @@ export class QueueControl {
     return this.#view(queue);
   }
 
-  async #view({ name, version, settings }: ConfiguredRow): Promise<QueueView> {
+  async #view(queue: ConfiguredRow): Promise<QueueView> {
+    const { name } = queue;
     const live = await this.#context.ready.live(name);
     const backlog = await this.#line.backlogOf(name);
     const nowMs = approximateNow(this.#context).getTime();
     const lastMinute = this.#throughput.lastMinute(nowMs, name);
-    return queueView({ name, version, settings, live, backlog, lastMinute }, nowMs);
+    return queueView({ ...queue, live, backlog, lastMinute }, nowMs);
   }
 }
 

@@ -1,9 +1,11 @@
+import { closed, probesOf, settingsUnder, type Circuit } from '../domain/circuit.js';
 import { defaultQueueSettings, type QueueSettings } from '../domain/queue-settings.js';
 import type { Configuration, ConfiguredLimit, ConfiguredQueue } from '../ready/ready-queue.js';
 import { findLimitsChanged } from '../store/limits.js';
-import { ensureQueues, findConfigured, type ConfiguredRow } from '../store/queues.js';
+import { ensureQueues, findConfigured, findQueue, type ConfiguredRow } from '../store/queues.js';
 import type { Checkpoints } from './checkpoints.js';
 import { approximateNow, type EngineContext } from './context.js';
+import { pauseLeftMs } from './queue-pause.js';
 
 /** A change that committed late may be older than one already seen. */
 const overlapMs = 30_000;
@@ -18,6 +20,8 @@ export class QueueDirectory {
   readonly #checkpoints: Checkpoints;
   readonly #queues = new Map<string, ConfiguredRow>();
   readonly #limits = new Map<string, ConfiguredLimit>();
+  /** Those whose circuit is not closed. */
+  readonly #troubled = new Map<string, ConfiguredRow>();
   /** Names that have a row. */
   readonly #names = new Set<string>();
   /** Names of queues and limits that the ready queue could not be told of. */
@@ -36,6 +40,29 @@ export class QueueDirectory {
 
   settingsOf(name: string): QueueSettings {
     return this.#queues.get(name)?.settings ?? defaultQueueSettings;
+  }
+
+  circuitOf(name: string): Circuit {
+    return this.#troubled.get(name)?.circuit ?? closed;
+  }
+
+  /** Queues whose circuit is not closed. */
+  troubled(): readonly ConfiguredRow[] {
+    return this.#troubled.size === 0 ? [] : [...this.#troubled.values()];
+  }
+
+  /** The row as last read; the version of one that was never configured is not known here. */
+  find(name: string): ConfiguredRow | null {
+    return this.#queues.get(name) ?? null;
+  }
+
+  /** The row as it is now: somebody else may have changed it, and have died before it was told. */
+  async readAgain(name: string): Promise<ConfiguredRow> {
+    await this.ensure([name]);
+    const queue = await findQueue(this.#context.db, name);
+    if (queue === null) throw new Error(`queue ${name} is gone`);
+    if (this.#noteQueue(queue)) await this.queueChanged(queue);
+    return queue;
   }
 
   /** Answers with what changed since the last time. */
@@ -127,12 +154,15 @@ export class QueueDirectory {
     queues: readonly ConfiguredRow[],
   ): Configuration {
     const nowMs = approximateNow(this.#context).getTime();
-    return { limits, queues: queues.map((queue) => withRemainingPause(queue, nowMs)) };
+    return { limits, queues: queues.map((queue) => told(queue, nowMs)) };
   }
 
   /** False: it was known already. */
   #noteQueue(queue: ConfiguredRow): boolean {
-    return note(this.#queues, queue);
+    if (!note(this.#queues, queue)) return false;
+    if (queue.circuit.kind === 'closed') this.#troubled.delete(queue.name);
+    else this.#troubled.set(queue.name, queue);
+    return true;
   }
 
   #noteLimit(limit: ConfiguredLimit): boolean {
@@ -155,11 +185,13 @@ function note<T extends { readonly name: string; readonly version: number }>(
   return true;
 }
 
-function withRemainingPause(queue: ConfiguredRow, nowMs: number): ConfiguredQueue {
-  const { pausedUntil } = queue.settings;
-  return {
-    ...queue,
-    pausedForMs: pausedUntil === null ? null : Math.max(0, pausedUntil.getTime() - nowMs),
-    probes: null,
+/** With what is left of its pause, and with what its circuit lets through. */
+function told(queue: ConfiguredRow, nowMs: number): ConfiguredQueue {
+  const { name, version, circuit } = queue;
+  const pausedForMs = pauseLeftMs(queue, nowMs);
+  const settings = {
+    ...settingsUnder(circuit, queue.settings),
+    paused: pausedForMs === null || pausedForMs > 0,
   };
+  return { name, version, settings, pausedForMs, probes: probesOf(circuit) };
 }

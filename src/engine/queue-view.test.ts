@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { closed, type Circuit } from '../domain/circuit.js';
 import { defaultQueueSettings, type QueueSettings } from '../domain/queue-settings.js';
 import type { LiveBucket, LiveQueue } from '../ready/ready-queue.js';
 import { queueView } from './queue-view.js';
@@ -6,7 +7,11 @@ import { queueView } from './queue-view.js';
 const none = { high: 0, medium: 0, low: 0 };
 const nowMs = Date.UTC(2030, 0, 1);
 
-function see(buckets: readonly LiveBucket[], settings: Partial<QueueSettings> = {}) {
+function see(
+  buckets: readonly LiveBucket[],
+  settings: Partial<QueueSettings> = {},
+  circuit: Circuit = closed,
+) {
   const live: LiveQueue = {
     depth: none,
     effectiveDepth: none,
@@ -15,7 +20,7 @@ function see(buckets: readonly LiveBucket[], settings: Partial<QueueSettings> = 
     buckets,
   };
   const lastMinute = { started: 0, completed: 0, failed: 0 };
-  const seen = { name: 'q', version: 1, live, backlog: 0, lastMinute };
+  const seen = { name: 'q', version: 1, circuit, live, backlog: 0, lastMinute };
   return queueView({ ...seen, settings: { ...defaultQueueSettings, ...settings } }, nowMs);
 }
 
@@ -48,5 +53,48 @@ describe('a queue as people see it', () => {
     expect(over.settings).toMatchObject({ paused: false, pausedUntil: null });
     expect(over.live).toMatchObject({ pausedUntil: null, pausedWhy: null });
     expect(see([], { paused: true }).settings.paused).toBe(true);
+  });
+
+  it('R-RE9: an open circuit is a pause with its reason, beside what an operator set', () => {
+    const untilMs = nowMs + 30_000;
+    const trouble = { reason: 'unavailable', trips: 0, slots: 40 } as const;
+    const open: Circuit = { kind: 'open', ...trouble, untilMs, probesAtMs: untilMs };
+    const seen = see([], {}, open);
+    expect(seen.settings).toMatchObject({ paused: false, pausedUntil: null });
+    expect(seen.live).toMatchObject({
+      circuit: 'open',
+      pausedUntil: new Date(untilMs),
+      pausedWhy: 'its service is not available',
+    });
+    const probed = see([], {}, { ...open, untilMs: nowMs, probesAtMs: nowMs });
+    expect(probed.live).toMatchObject({
+      circuit: 'half_open',
+      pausedUntil: null,
+      pausedWhy: 'its service is not available; a few tasks try whether it answers again',
+    });
+    const recovering = see([], {}, { kind: 'recovering', ...trouble, sinceMs: nowMs, step: 0 });
+    expect(recovering.live).toMatchObject({
+      circuit: 'half_open',
+      pausedUntil: null,
+      pausedWhy: null,
+    });
+  });
+
+  it('R-RE9: of two pauses the longer one is shown', () => {
+    const untilMs = nowMs + 30_000;
+    const open: Circuit = {
+      kind: 'open',
+      reason: 'rate_limited',
+      trips: 0,
+      slots: 1,
+      untilMs,
+      probesAtMs: untilMs,
+    };
+    const at = (ms: number) => ({ paused: true, pausedUntil: new Date(nowMs + ms) });
+    const whyOf = (settings: Partial<QueueSettings>) => see([], settings, open).live.pausedWhy;
+    expect(whyOf({ paused: true })).toBe('paused by an operator');
+    expect(whyOf(at(40_000))).toBe('paused by an operator');
+    expect(whyOf(at(20_000))).toBe('its service says that it gets too many requests');
+    expect(see([], at(20_000), open).live.pausedUntil).toEqual(new Date(untilMs));
   });
 });

@@ -1,12 +1,16 @@
+import type { Circuit } from '../domain/circuit.js';
+import { circuitState } from '../domain/circuit-text.js';
 import type { QueueSettings } from '../domain/queue-settings.js';
 import { bucketShape, levelAt, waitMsFor } from '../domain/token-bucket.js';
 import type { QueueLive, QueueView } from '../protocol/api.js';
 import type { LiveBucket, LiveQueue } from '../ready/ready-queue.js';
+import { isPausedAt, pauseOf } from './queue-pause.js';
 
 export interface SeenQueue {
   readonly name: string;
   readonly version: number;
   readonly settings: QueueSettings;
+  readonly circuit: Circuit;
   readonly live: LiveQueue;
   readonly backlog: number;
   readonly lastMinute: QueueLive['lastMinute'];
@@ -27,17 +31,12 @@ export function queueView(seen: SeenQueue, nowMs: number): QueueView {
       running: live.running,
       tokens: tokensLeft(live.buckets),
       nextTokenInMs: nextTokenInMs(live.buckets),
-      pausedUntil: settings.pausedUntil,
-      pausedWhy: settings.paused ? 'paused by an operator' : null,
-      circuit: 'closed',
+      ...pauseOf(seen, nowMs),
+      circuit: circuitState(seen.circuit, nowMs),
       oldestAgeSeconds: live.oldestAgeMs === null ? null : live.oldestAgeMs / 1000,
       lastMinute,
     },
   };
-}
-
-export function isPausedAt({ paused, pausedUntil }: QueueSettings, nowMs: number): boolean {
-  return paused && (pausedUntil === null || pausedUntil.getTime() > nowMs);
 }
 
 /** How long until a bucket grants a task that costs so many of its unit. */

@@ -1,4 +1,4 @@
-import { judgeFailure } from '../domain/retry-policy.js';
+import { judgeFailure, type Excuse } from '../domain/retry-policy.js';
 import type { AttemptError } from '../domain/attempt-error.js';
 import type { Cost } from '../domain/queue-settings.js';
 import type { Held, Report as WorkerReport, ReportAnswer } from '../protocol/api.js';
@@ -6,6 +6,7 @@ import { Batcher } from '../runtime/batcher.js';
 import { findAttempts, findSettled, type AttemptRow } from '../store/find-attempts.js';
 import type { FinishedRow } from '../store/finish-members.js';
 import { completeTasks } from '../store/finish-tasks.js';
+import type { Circuits } from './circuits.js';
 import { asRefusal, instant, judgeDatabaseFailure, tell, type EngineContext } from './context.js';
 import type { AttemptEnd, EndAttempts } from './end-attempts.js';
 import type { Feeder } from './feeder.js';
@@ -31,6 +32,7 @@ export interface ReportParts {
   readonly feeder: Feeder;
   readonly slots: Slots;
   readonly judge: WorkerJudge;
+  readonly circuits: Circuits;
 }
 
 /** Takes what workers report. A stale lease changes nothing and says so. */
@@ -86,25 +88,32 @@ export class Report {
     );
     for (const row of rows) this.#noteCompleted(row);
     await this.#parts.judge.succeeded(rows);
+    await this.#parts.circuits.succeeded(rows);
     const accepted = rows.map(({ lease }) => [lease, 'completed'] as const);
     return this.#answer(successes, new Map(accepted));
   }
 
-  /** Decide purely, then write once: the lease fences the write should the row have moved on. */
+  /**
+   * Decide purely, then write once: the lease fences the write should the row have moved on. The
+   * circuit comes first: the slots of a queue that must stop are freed when it has stopped.
+   */
   async #fail(failures: readonly Failure[]): Promise<ReportAnswer[]> {
-    const attempts = await findAttempts(this.#context.db, failures);
-    const failureOf = new Map(failures.map((failure) => [failure.lease, failure]));
-    const ends = attempts.flatMap((attempt) => {
-      const failure = failureOf.get(attempt.lease);
-      if (failure === undefined) return [];
-      const { error, usage } = failure;
-      return [{ ...failedAttempt(attempt, error, this.#context.random()), usage }];
+    const { endAttempts, judge, circuits } = this.#parts;
+    const failed = joined(await findAttempts(this.#context.db, failures), failures);
+    const excuses = await circuits.failed(failed);
+    const ends = failed.map((attempt, index) => {
+      const { error, usage } = attempt;
+      const excuse = excuses[index] ?? null;
+      return { ...failedAttempt(attempt, error, this.#context.random(), 'failed', excuse), usage };
     });
-    const rows = await this.#parts.endAttempts.end(ends);
-    await this.#parts.judge.failed(
+    const rows = await endAttempts.end(ends);
+    const errorOf = new Map(failures.map(({ lease, error }) => [lease, error]));
+    await judge.failed(
       rows.flatMap((row) => {
-        const error = failureOf.get(row.lease)?.error;
-        return error === undefined ? [] : [{ ...row, lane: row.window.lane, error }];
+        const error = errorOf.get(row.lease);
+        if (error === undefined) return [];
+        const isOutage = circuits.isOutage(row.queue, error);
+        return [{ ...row, lane: row.window.lane, error, isOutage }];
       }),
     );
     return this.#answer(failures, new Map(rows.map(({ lease, to }) => [lease, to] as const)));
@@ -143,15 +152,27 @@ export class Report {
   }
 }
 
+function joined(
+  attempts: readonly AttemptRow[],
+  failures: readonly Failure[],
+): (AttemptRow & Failure)[] {
+  const failureOf = new Map(failures.map((failure) => [failure.lease, failure]));
+  return attempts.flatMap((attempt) => {
+    const failure = failureOf.get(attempt.lease);
+    return failure === undefined ? [] : [{ ...attempt, ...failure }];
+  });
+}
+
 /** What a failed attempt becomes. */
 export function failedAttempt(
   attempt: AttemptRow,
   error: AttemptError,
   random: number,
   outcome: 'failed' | 'timed_out' | 'lapsed' = 'failed',
+  excuse: Excuse | null = null,
 ): AttemptEnd {
   const { taskId, lease, timeoutSeconds } = attempt;
-  const verdict = judgeFailure({ ...attempt, error }, random);
+  const verdict = judgeFailure({ ...attempt, error }, random, excuse);
   switch (verdict.kind) {
     case 'dead_letter':
       return { taskId, lease, outcome, error, next: verdict };

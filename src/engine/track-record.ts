@@ -54,6 +54,14 @@ export class TrackRecord {
     this.#failing.delete(workerId);
   }
 
+  /** Failures at these kinds were not the workers' own. */
+  forgive(isForgiven: (kind: string) => boolean): void {
+    for (const [workerId, failures] of this.#failing) {
+      for (const kind of failures.keys()) if (isForgiven(kind)) failures.delete(kind);
+      if (failures.size === 0) this.#failing.delete(workerId);
+    }
+  }
+
   /** Others who did this kind well while it failed. */
   witnesses(
     kind: string,

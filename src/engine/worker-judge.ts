@@ -24,6 +24,8 @@ interface Ended {
 interface Failed extends Ended {
   readonly runMs: number;
   readonly error: AttemptError;
+  /** Its service is known to be down for everybody. */
+  readonly isOutage: boolean;
 }
 
 /**
@@ -57,8 +59,8 @@ export class WorkerJudge {
   async failed(ended: readonly Failed[]): Promise<void> {
     const nowMs = performance.now();
     const failed = new Set<WorkerId>();
-    for (const { workerId, lane, runMs, error } of ended) {
-      if (!countsAgainstWorker(error)) continue;
+    for (const { workerId, lane, runMs, error, isOutage } of ended) {
+      if (isOutage || !countsAgainstWorker(error)) continue;
       const kind = laneKey(lane);
       this.#record.stumbled(workerId, kind);
       // What it was given before it was benched says nothing new.
@@ -68,6 +70,11 @@ export class WorkerJudge {
     }
     for (const workerId of failed) await this.#judge(workerId);
     this.#giveBack(ended);
+  }
+
+  /** The service of this queue turned out to be down: who failed at it until now failed like all. */
+  forgive(queue: string): void {
+    this.#record.forgive((kind) => kind.startsWith(`${queue}\n`));
   }
 
   /** Its failures were reported to another server, and who succeeds reports here. */

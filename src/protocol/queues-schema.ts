@@ -108,9 +108,11 @@ const queueLiveSchema = Type.Object(
         description: 'Until there is a whole token of each unit; 0: there is; null: no limits',
       }),
     ),
-    paused_until: nullable(timestampSchema('When it goes on by itself')),
-    paused_why: nullable(Type.String()),
-    circuit: Type.Enum(['closed', 'open', 'half_open']),
+    paused_until: nullable(timestampSchema('When it goes on by itself, or is tried')),
+    paused_why: nullable(Type.String({ description: 'An operator, or what its service said' })),
+    circuit: Type.Enum(['closed', 'open', 'half_open'], {
+      description: 'Half open: a few tasks try whether the service answers, or it recovers',
+    }),
     oldest_age_seconds: nullable(Type.Number()),
     last_minute: Type.Object({
       started: Type.Integer(),

@@ -19,6 +19,7 @@ export interface AttemptRow extends Held {
   readonly workflowId: string | null;
   readonly status: 'assigned' | 'executing';
   readonly attempt: number;
+  readonly begunAt: Date;
   readonly cost: Cost;
 }
 
@@ -36,6 +37,7 @@ export interface AttemptTaskRow {
   readonly workflow_id: string | null;
   readonly status: 'assigned' | 'executing';
   readonly attempt: number;
+  readonly begun_at: Date;
   readonly cost: Cost | null;
 }
 
@@ -43,7 +45,7 @@ export interface AttemptTaskRow {
 export const attemptColumns = `
   task.id, task.lease, task.priority, task.queue, task.retry_count, task.max_retries,
   task.deferrals, task.returns, task.timeout_seconds, task.worker_id, task.workflow_id,
-  task.status, task.attempt, task.cost`;
+  task.status, task.attempt, coalesce(task.started_at, task.assigned_at) as begun_at, task.cost`;
 
 export function attemptOf(row: AttemptTaskRow): AttemptRow {
   return {
@@ -60,6 +62,7 @@ export function attemptOf(row: AttemptTaskRow): AttemptRow {
     workflowId: row.workflow_id,
     status: row.status,
     attempt: row.attempt,
+    begunAt: row.begun_at,
     cost: costOf(row.cost),
   };
 }

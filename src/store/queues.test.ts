@@ -2,6 +2,7 @@ import { expect, it } from 'vitest';
 
 import { atSecond, zero } from '../../test/store/seed.js';
 import { describeOnEveryDatabase, describeOnPostgres } from '../../test/store/support.js';
+import { closed, type Circuit } from '../domain/circuit.js';
 import { noAgeing } from '../domain/priority.js';
 import { defaultQueueSettings, type QueueSettings } from '../domain/queue-settings.js';
 import { LockedError } from './database.js';
@@ -14,6 +15,7 @@ import {
   unknownLimits,
 } from './limits.js';
 import {
+  changeCircuit,
   ensureQueues,
   findConfigured,
   findQueue,
@@ -30,7 +32,7 @@ describeOnEveryDatabase('queues', (db) => {
   it('a queue that is first named has the default settings', async () => {
     await ensureQueues(db(), ['b', 'a', 'b']);
     await ensureQueues(db(), ['a']);
-    const row = { version: 0, settings: defaultQueueSettings };
+    const row = { version: 0, settings: defaultQueueSettings, circuit: closed };
     expect((await listQueues(db(), {})).items).toEqual([
       { name: 'a', ...row },
       { name: 'b', ...row },
@@ -65,10 +67,11 @@ describeOnEveryDatabase('queues', (db) => {
       pausedUntil: atSecond(60),
       ageing: noAgeing,
     };
-    expect(await putQueue(db(), 'q', settings, zero)).toEqual({ name: 'q', version: 1, settings });
-    expect(await findQueue(db(), 'q')).toEqual({ name: 'q', version: 1, settings });
+    const put = { name: 'q', version: 1, settings, circuit: closed };
+    expect(await putQueue(db(), 'q', settings, zero)).toEqual(put);
+    expect(await findQueue(db(), 'q')).toEqual(put);
     expect(await putQueue(db(), 'q', defaultQueueSettings, zero)).toEqual({
-      name: 'q',
+      ...put,
       version: 2,
       settings: defaultQueueSettings,
     });
@@ -77,13 +80,14 @@ describeOnEveryDatabase('queues', (db) => {
   it('pauses until a time or until resumed, and creates what is not there', async () => {
     const until = atSecond(5);
     const paused = { ...defaultQueueSettings, paused: true };
+    const row = { name: 'q', circuit: closed };
     expect(await pauseQueue(db(), 'q', until)).toEqual({
-      name: 'q',
+      ...row,
       version: 1,
       settings: { ...paused, pausedUntil: until },
     });
-    expect(await pauseQueue(db(), 'q', null)).toEqual({ name: 'q', version: 2, settings: paused });
-    const resumed = { name: 'q', version: 3, settings: defaultQueueSettings };
+    expect(await pauseQueue(db(), 'q', null)).toEqual({ ...row, version: 2, settings: paused });
+    const resumed = { ...row, version: 3, settings: defaultQueueSettings };
     expect(await resumeQueue(db(), 'q')).toEqual(resumed);
     expect(await resumeQueue(db(), 'new')).toMatchObject({ version: 1 });
   });
@@ -100,6 +104,74 @@ describeOnEveryDatabase('queues', (db) => {
     const rest = await listQueues(db(), { limit: 2, cursor: first.nextCursor ?? '' });
     expect(rest.items.map((queue) => queue.name)).toEqual(['c']);
     expect(rest.nextCursor).toBeNull();
+  });
+});
+
+const open: Circuit = {
+  kind: 'open',
+  reason: 'unavailable',
+  trips: 2,
+  slots: 40,
+  untilMs: atSecond(30).getTime(),
+  probesAtMs: atSecond(60).getTime(),
+};
+const recovering: Circuit = {
+  kind: 'recovering',
+  reason: 'rate_limited',
+  trips: 0,
+  slots: 7,
+  sinceMs: atSecond(5).getTime(),
+  step: 1,
+};
+
+describeOnEveryDatabase('circuits', (db) => {
+  it('R-RE9: each kind is read as it was written, under a new version', async () => {
+    await ensureQueues(db(), ['q']);
+    for (const [version, circuit] of [open, recovering, closed, recovering, open].entries()) {
+      const row = { name: 'q', version: version + 1, settings: defaultQueueSettings, circuit };
+      expect(await changeCircuit(db(), 'q', version, circuit)).toEqual(row);
+      expect(await findQueue(db(), 'q')).toEqual(row);
+      expect(await findConfigured(db(), null)).toEqual([row]);
+    }
+  });
+
+  it('R-RE9: nothing changes under a version that is not the latest, or where no queue is', async () => {
+    expect(await changeCircuit(db(), 'q', 0, open)).toBeNull();
+    const { version } = await putQueue(db(), 'q', defaultQueueSettings, zero);
+    expect(await changeCircuit(db(), 'q', version - 1, open)).toBeNull();
+    expect(await changeCircuit(db(), 'q', version + 1, open)).toBeNull();
+    expect(await findQueue(db(), 'q')).toMatchObject({ version, circuit: closed });
+  });
+
+  it('R-RE9: a put or a pause leaves the circuit as it is; to resume closes it', async () => {
+    await ensureQueues(db(), ['q']);
+    await changeCircuit(db(), 'q', 0, open);
+    const put = await putQueue(db(), 'q', { ...defaultQueueSettings, maxConcurrency: 3 }, zero);
+    expect(put).toMatchObject({ version: 2, circuit: open });
+    expect(await pauseQueue(db(), 'q', null)).toMatchObject({ version: 3, circuit: open });
+    expect(await resumeQueue(db(), 'q')).toMatchObject({
+      version: 4,
+      circuit: closed,
+      settings: { paused: false, maxConcurrency: 3 },
+    });
+  });
+
+  it('R-ST1, R-RE9: a circuit that makes no sense is not stored', async () => {
+    await ensureQueues(db(), ['q']);
+    await changeCircuit(db(), 'q', 0, open);
+    for (const change of [
+      `circuit = 'ajar'`,
+      `circuit = 'closed'`,
+      'circuit_reason = null',
+      `circuit_reason = 'bored'`,
+      'circuit_until = null',
+      'circuit_since = now()',
+      'circuit_step = 0',
+      'circuit_trips = -1',
+    ]) {
+      await expect(db().query(`update sluice.queues set ${change}`), change).rejects.toThrow();
+    }
+    expect(await findQueue(db(), 'q')).toMatchObject({ circuit: open });
   });
 });
 
@@ -158,6 +230,23 @@ describeOnEveryDatabase('limits', (db) => {
 });
 
 describeOnPostgres('queues on two servers', (postgres) => {
+  it('R-RE9: of many servers that see the same failures one opens the circuit', async () => {
+    const { db } = postgres();
+    const other = await postgres().open();
+    await ensureQueues(db, ['q']);
+    for (let version = 0; version < 20; version += 1) {
+      const changes = await Promise.all(
+        Array.from({ length: 10 }, (_, index) =>
+          changeCircuit(index % 2 === 0 ? db : other, 'q', version, { ...open, slots: index }),
+        ),
+      );
+      const winners = changes.filter((row) => row !== null);
+      expect(winners).toHaveLength(1);
+      expect(winners[0]?.version).toBe(version + 1);
+      expect(await findQueue(db, 'q')).toEqual(winners[0]);
+    }
+  });
+
   it('R-CH7: of two puts at once each gets a version, and the greater one stays', async () => {
     const { db } = postgres();
     const other = await postgres().open();

@@ -1,3 +1,4 @@
+import { closed, type Circuit, type PushBack } from '../domain/circuit.js';
 import { SluiceError } from '../domain/errors.js';
 import type { QueueLimit, QueueSettings } from '../domain/queue-settings.js';
 import type { Page, PageRequest } from '../protocol/api.js';
@@ -9,6 +10,7 @@ export interface ConfiguredRow {
   /** Grows by one with every change; whoever holds a greater one ignores a smaller one. */
   readonly version: number;
   readonly settings: QueueSettings;
+  readonly circuit: Circuit;
 }
 
 type StoredLimit =
@@ -26,10 +28,19 @@ interface QueueRow {
   low_to_medium_ms: number | null;
   low_to_high_ms: number | null;
   medium_to_high_ms: number | null;
+  circuit: Circuit['kind'];
+  circuit_reason: PushBack | null;
+  circuit_until: Date | null;
+  circuit_probes_at: Date | null;
+  circuit_since: Date | null;
+  circuit_step: 0 | 1 | null;
+  circuit_trips: number;
+  circuit_slots: number;
 }
 
 const columns = `name, version, limits, max_concurrency, max_ready, max_active, paused,
-  paused_until, low_to_medium_ms, low_to_high_ms, medium_to_high_ms`;
+  paused_until, low_to_medium_ms, low_to_high_ms, medium_to_high_ms, circuit, circuit_reason,
+  circuit_until, circuit_probes_at, circuit_since, circuit_step, circuit_trips, circuit_slots`;
 
 export async function ensureQueues(db: Queryable, names: readonly string[]): Promise<void> {
   // Sorted: two servers that create the same queues at once wait for each other in one direction.
@@ -72,7 +83,7 @@ export async function findConfigured(db: Queryable, since: Date | null): Promise
   return rows.map(toConfigured);
 }
 
-/** Replaces the whole configuration. Of two at once both get a version; the later one stays. */
+/** Replaces the whole configuration, and leaves the circuit as it is. Of two at once both get a version; the later one stays. */
 export async function putQueue(
   db: Queryable,
   name: string,
@@ -129,33 +140,74 @@ export async function putQueue(
 }
 
 /** Creates the queue when it is not there. Null: until it is resumed. */
-export function pauseQueue(
+export async function pauseQueue(
   db: Queryable,
   name: string,
   until: Date | null,
 ): Promise<ConfiguredRow> {
-  return setPaused(db, name, true, until);
-}
-
-export function resumeQueue(db: Queryable, name: string): Promise<ConfiguredRow> {
-  return setPaused(db, name, false, null);
-}
-
-async function setPaused(
-  db: Queryable,
-  name: string,
-  paused: boolean,
-  until: Date | null,
-): Promise<ConfiguredRow> {
-  const [row] = await db.query<QueueRow>(
-    `insert into sluice.queues as q (name, paused, paused_until)
-     values ($1, $2::boolean, $3::timestamptz)
+  const rows = await db.query<QueueRow>(
+    `insert into sluice.queues as q (name, paused, paused_until) values ($1, true, $2::timestamptz)
      on conflict (name) do update set
-       version = q.version + 1, changed_at = now(),
-       paused = excluded.paused, paused_until = excluded.paused_until
+       version = q.version + 1, changed_at = now(), paused = true,
+       paused_until = excluded.paused_until
      returning ${columns}`,
-    [name, paused, until],
+    [name, until],
   );
+  return onlyRow(name, rows);
+}
+
+/** Whoever paused it: an operator, or its circuit. */
+export async function resumeQueue(db: Queryable, name: string): Promise<ConfiguredRow> {
+  const rows = await db.query<QueueRow>(
+    `insert into sluice.queues as q (name) values ($1)
+     on conflict (name) do update set
+       version = q.version + 1, changed_at = now(), paused = false, paused_until = null,
+       circuit = 'closed', circuit_reason = null, circuit_until = null, circuit_probes_at = null,
+       circuit_since = null, circuit_step = null, circuit_trips = 0, circuit_slots = 0
+     returning ${columns}`,
+    [name],
+  );
+  return onlyRow(name, rows);
+}
+
+/**
+ * Compare-and-set: null when the queue has another version by now, or is not there. Of all servers
+ * that saw the same failures one opens the circuit.
+ */
+export async function changeCircuit(
+  db: Queryable,
+  name: string,
+  version: number,
+  circuit: Circuit,
+): Promise<ConfiguredRow | null> {
+  const open = circuit.kind === 'open' ? circuit : null;
+  const recovering = circuit.kind === 'recovering' ? circuit : null;
+  const trouble = open ?? recovering;
+  const [row] = await db.query<QueueRow>(
+    `update sluice.queues set
+       version = version + 1, changed_at = now(), circuit = $3, circuit_reason = $4,
+       circuit_until = $5::timestamptz, circuit_probes_at = $6::timestamptz,
+       circuit_since = $7::timestamptz, circuit_step = $8::smallint,
+       circuit_trips = $9::integer, circuit_slots = $10::integer
+     where name = $1 and version = $2::bigint
+     returning ${columns}`,
+    [
+      name,
+      version,
+      circuit.kind,
+      trouble?.reason ?? null,
+      open === null ? null : new Date(open.untilMs),
+      open === null ? null : new Date(open.probesAtMs),
+      recovering === null ? null : new Date(recovering.sinceMs),
+      recovering?.step ?? null,
+      trouble?.trips ?? 0,
+      trouble?.slots ?? 0,
+    ],
+  );
+  return row === undefined ? null : toConfigured(row);
+}
+
+function onlyRow(name: string, [row]: readonly QueueRow[]): ConfiguredRow {
   if (row === undefined) throw new Error(`queue ${name} was neither inserted nor updated`);
   return toConfigured(row);
 }
@@ -177,7 +229,23 @@ function toConfigured(row: QueueRow): ConfiguredRow {
         mediumToHighMs: row.medium_to_high_ms,
       },
     },
+    circuit: toCircuit(row),
   };
+}
+
+/** Constraints hold that what belongs to a kind is there. */
+function toCircuit(row: QueueRow): Circuit {
+  const { circuit_reason: reason, circuit_trips: trips, circuit_slots: slots } = row;
+  const { circuit_until: until, circuit_probes_at: probesAt } = row;
+  const { circuit_since: since, circuit_step: step } = row;
+  if (reason !== null && until !== null && probesAt !== null) {
+    const times = { untilMs: until.getTime(), probesAtMs: probesAt.getTime() };
+    return { kind: 'open', reason, trips, slots, ...times };
+  }
+  if (reason !== null && since !== null && step !== null) {
+    return { kind: 'recovering', reason, trips, slots, sinceMs: since.getTime(), step };
+  }
+  return closed;
 }
 
 function toStored(limit: QueueLimit): StoredLimit {

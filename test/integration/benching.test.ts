@@ -50,7 +50,7 @@ async function succeed(worker: TestWorker): Promise<void> {
 }
 
 async function failAtOnce(worker: TestWorker, tasks: readonly ClaimedTask[]): Promise<void> {
-  await Promise.all(tasks.map((task) => worker.fail(task, { code: 'UNAVAILABLE' })));
+  await Promise.all(tasks.map((task) => worker.fail(task, { code: 'TIMEOUT' })));
 }
 
 /** So often in a row, and the other one succeeds meanwhile. */
@@ -270,6 +270,8 @@ describeOnEveryEngine('a worker that fails while others succeed', (under) => {
     ]) {
       for (let time = 0; time < 5; time++) {
         await broken.fail(await broken.takeOne(), error);
+        // A service that says "slow down" has stopped the queue.
+        await engine.resumeQueue(queue);
         await succeed(healthy);
       }
     }

@@ -1,0 +1,388 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+
+import { attemptErrorCodes } from './attempt-error.js';
+import {
+  afterTime,
+  answerOf,
+  closed,
+  closedForMs,
+  heed,
+  heedAll,
+  probePatienceMs,
+  probesOf,
+  recoveryStepMs,
+  settingsUnder,
+  streakToOpen,
+  type Answer,
+  type Circuit,
+  type Ended,
+  type PushBack,
+  type Standing,
+} from './circuit.js';
+import { defaultQueueSettings, type RateLimit } from './queue-settings.js';
+import { bucketShape, refilled, reshaped, spent, waitMsFor } from './token-bucket.js';
+
+const startMs = Date.UTC(2030, 0, 1);
+const minuteMs = 60_000;
+const fresh: Standing = { circuit: closed, streak: 0 };
+const answered: Answer = { kind: 'answered' };
+const missed = (begunMs = startMs): Ended => ended('unavailable', begunMs);
+const limited = (retryAfterMs = 0, begunMs = startMs): Ended =>
+  ended('rate_limited', begunMs, retryAfterMs);
+
+function ended(kind: PushBack, begunMs: number, retryAfterMs = 0): Ended {
+  return { begunMs, answer: { kind, retryAfterMs } };
+}
+
+function openCircuit(change: Partial<Circuit & { kind: 'open' }> = {}): Circuit & { kind: 'open' } {
+  const untilMs = change.untilMs ?? startMs + 30_000;
+  const trouble = { reason: 'unavailable', trips: 0, slots: 40 } as const;
+  return { kind: 'open', ...trouble, untilMs, probesAtMs: untilMs, ...change };
+}
+
+function recovering(
+  change: Partial<Circuit & { kind: 'recovering' }> = {},
+): Circuit & { kind: 'recovering' } {
+  const trouble = { reason: 'unavailable', trips: 0, slots: 40 } as const;
+  return { kind: 'recovering', ...trouble, sinceMs: startMs, step: 0, ...change };
+}
+
+function after(circuit: Circuit, end: Ended, nowMs = startMs, streak = 0): Circuit {
+  return heed({ circuit, streak }, end, nowMs).circuit;
+}
+
+describe('R-RE9: what an attempt says about the service', () => {
+  const say = (code: string, retryAfterSeconds?: number) =>
+    answerOf({
+      code,
+      message: 'it went wrong',
+      retriable: true,
+      ...(retryAfterSeconds === undefined ? {} : { retryAfterSeconds }),
+    });
+
+  it('a 429 and an absence push back, and may name a time that is believed up to an hour', () => {
+    expect(say('RATE_LIMITED', 7)).toEqual({ kind: 'rate_limited', retryAfterMs: 7_000 });
+    expect(say('RATE_LIMITED')).toEqual({ kind: 'rate_limited', retryAfterMs: 0 });
+    expect(say('UNAVAILABLE', 86_400)).toEqual({ kind: 'unavailable', retryAfterMs: 3_600_000 });
+    expect(say('RATE_LIMITED', -5)).toEqual({ kind: 'rate_limited', retryAfterMs: 0 });
+  });
+
+  it('an error of its own is an answer; who ran out of time or never called says nothing', () => {
+    const { timeout, outOfMemory, invalidInput, workerLost, neverStarted } = attemptErrorCodes;
+    for (const code of [timeout, outOfMemory, invalidInput, workerLost, neverStarted]) {
+      expect(say(code), code).toBeNull();
+    }
+    expect(say('MODEL_SAID_NO')).toEqual(answered);
+    expect(say(attemptErrorCodes.resultTooLarge)).toEqual(answered);
+  });
+});
+
+describe('R-RE9: opening', () => {
+  it('a 429 opens at once, until the time it names, or for a second', () => {
+    expect(after(closed, limited(7_000))).toMatchObject({
+      kind: 'open',
+      reason: 'rate_limited',
+      untilMs: startMs + 7_000,
+      trips: 0,
+    });
+    expect(after(closed, limited())).toMatchObject({ untilMs: startMs + 1_000 });
+  });
+
+  it('an absence opens at the fifth in a row, for half a minute; an answer starts anew', () => {
+    const four = Array.from({ length: streakToOpen - 1 }, () => missed());
+    const answer: Ended = { begunMs: startMs, answer: answered };
+    const silence: Ended = { begunMs: startMs, answer: null };
+    expect(heedAll(fresh, four, startMs)).toMatchObject({ circuit: closed, streak: 4 });
+    expect(heedAll(fresh, [...four, answer, ...four], startMs).circuit).toBe(closed);
+    const { circuit, streak } = heedAll(fresh, [...four, silence, missed()], startMs);
+    expect(circuit).toMatchObject({
+      kind: 'open',
+      reason: 'unavailable',
+      untilMs: startMs + 30_000,
+    });
+    expect(streak).toBe(0);
+  });
+
+  it('a service that says when it is back is believed', () => {
+    const end = ended('unavailable', startMs, 120_000);
+    expect(after(closed, end, startMs, 4)).toMatchObject({ untilMs: startMs + 120_000 });
+  });
+
+  it('the first four cost what they always do, all later ones nothing', () => {
+    const ends = Array.from({ length: 40 }, () => missed());
+    const { excuses } = heedAll(fresh, ends, startMs);
+    expect(excuses.slice(0, 4)).toEqual([null, null, null, null]);
+    expect(excuses.slice(4)).toEqual(Array(36).fill({ restMs: 0 }));
+    const own: Ended = { begunMs: startMs, answer: answered };
+    expect(heedAll({ circuit: openCircuit(), streak: 0 }, [own], startMs).excuses).toEqual([null]);
+  });
+});
+
+describe('R-RE9: while it is open', () => {
+  const untilMs = startMs + 30_000;
+
+  it('stragglers change nothing, whatever they say', () => {
+    const circuit = openCircuit();
+    for (const nowMs of [startMs + 1, untilMs - 1, untilMs + 1]) {
+      expect(after(circuit, missed(startMs), nowMs)).toBe(circuit);
+      expect(after(circuit, { begunMs: startMs, answer: answered }, nowMs)).toBe(circuit);
+    }
+  });
+
+  it('a straggler that names a later time moves the end out, and is no new trip', () => {
+    const circuit = openCircuit({ trips: 3 });
+    const moved = after(circuit, limited(50_000, startMs - 1), startMs + 5_000);
+    expect(moved).toEqual({ ...circuit, untilMs: startMs + 55_000, probesAtMs: startMs + 55_000 });
+    expect(after(circuit, limited(10_000, startMs - 1), startMs + 5_000)).toBe(circuit);
+    expect(after(circuit, limited(3_600_000, startMs - 1), untilMs)).toBe(circuit);
+  });
+
+  it('a probe that is pushed back opens it again, for twice as long, up to five minutes', () => {
+    const seconds = (reason: PushBack) =>
+      Array.from({ length: 8 }, (_, trips) => {
+        const circuit = openCircuit({ reason, trips });
+        return closedForMs(after(circuit, ended(reason, untilMs), untilMs), untilMs) / 1000;
+      });
+    expect(seconds('unavailable')).toEqual([60, 120, 240, 300, 300, 300, 300, 300]);
+    expect(seconds('rate_limited')).toEqual([2, 4, 8, 16, 32, 60, 60, 60]);
+  });
+
+  it('its time begins anew when the service names another reason', () => {
+    const circuit = openCircuit({ trips: 4 });
+    const next = after(circuit, limited(0, untilMs), untilMs);
+    expect(next).toMatchObject({ reason: 'rate_limited', trips: 0, untilMs: untilMs + 1_000 });
+  });
+
+  it('a probe that is answered, well or not, begins the recovery', () => {
+    const nowMs = untilMs + 2_000;
+    expect(after(openCircuit({ trips: 2 }), { begunMs: untilMs, answer: answered }, nowMs)).toEqual(
+      recovering({ sinceMs: nowMs, trips: 2 }),
+    );
+  });
+
+  it('a probe that fails rests until others have had their turn', () => {
+    const standing = { circuit: openCircuit(), streak: 0 };
+    const { excuses } = heedAll(standing, [missed(untilMs), missed(untilMs)], untilMs + 5);
+    expect(excuses).toEqual([{ restMs: 61_000 }, { restMs: 0 }]);
+  });
+
+  it('the two probes of one turn are one trip', () => {
+    const standing = { circuit: openCircuit(), streak: 0 };
+    const { circuit } = heedAll(standing, [missed(untilMs), missed(untilMs)], untilMs + 5);
+    expect(circuit).toMatchObject({ trips: 1 });
+  });
+
+  it('probes that come to nothing are replaced after half a minute; a slow one still counts', () => {
+    const circuit = openCircuit();
+    expect(afterTime(circuit, untilMs + probePatienceMs - 1)).toBe(circuit);
+    const renewed = afterTime(circuit, untilMs + probePatienceMs);
+    expect(renewed).toEqual({ ...circuit, probesAtMs: untilMs + probePatienceMs });
+    expect(afterTime(renewed, untilMs + 2 * probePatienceMs - 1)).toBe(renewed);
+    const slow: Ended = { begunMs: untilMs, answer: answered };
+    expect(after(renewed, slow, untilMs + 45_000).kind).toBe('recovering');
+  });
+
+  it('one probe for a limit, two for an absence', () => {
+    expect(probesOf(openCircuit({ reason: 'rate_limited' }))).toBe(1);
+    expect(probesOf(openCircuit())).toBe(2);
+    expect(probesOf(closed)).toBeNull();
+    expect(probesOf(recovering())).toBeNull();
+  });
+});
+
+describe('R-RE9: recovering', () => {
+  it('a quarter, after ten seconds a half, after twenty all of it', () => {
+    const circuit = recovering();
+    expect(afterTime(circuit, startMs + recoveryStepMs - 1)).toBe(circuit);
+    const half = afterTime(circuit, startMs + recoveryStepMs);
+    expect(half).toEqual({ ...circuit, step: 1 });
+    expect(afterTime(half, startMs + 2 * recoveryStepMs - 1)).toBe(half);
+    expect(afterTime(half, startMs + 2 * recoveryStepMs)).toBe(closed);
+    expect(afterTime(circuit, startMs + minuteMs)).toBe(closed);
+  });
+
+  it('a 429 opens it again, but not one that began before', () => {
+    const circuit = recovering({ reason: 'rate_limited', trips: 2 });
+    expect(after(circuit, limited(0, startMs), startMs + 5)).toMatchObject({
+      kind: 'open',
+      trips: 3,
+      slots: 40,
+    });
+    expect(after(circuit, limited(60_000, startMs - 1), startMs + 5)).toBe(circuit);
+  });
+
+  it('a lone absence does not open it again, five in a row do', () => {
+    const circuit = recovering();
+    const standing = { circuit, streak: 0 };
+    const now = startMs + 5;
+    const four = Array.from({ length: 4 }, () => missed(startMs));
+    const before = Array.from({ length: 9 }, () => missed(startMs - 1));
+    expect(heedAll(standing, [...before, ...four], now)).toMatchObject({ circuit, streak: 4 });
+    expect(heedAll(standing, [...four, missed(startMs)], now).circuit).toMatchObject({
+      kind: 'open',
+      trips: 1,
+    });
+    expect(heedAll(standing, four, now).excuses).not.toContain(null);
+  });
+
+  it('lets a share of the slots run, one at least, and never more than its own', () => {
+    const most = (slots: number, step: 0 | 1, maxConcurrency: number | null = null) =>
+      settingsUnder(recovering({ slots, step }), { ...defaultQueueSettings, maxConcurrency })
+        .maxConcurrency;
+    expect([most(40, 0), most(40, 1)]).toEqual([10, 20]);
+    expect([most(5, 0), most(0, 0), most(1, 1)]).toEqual([2, 1, 1]);
+    expect([most(40, 0, 100), most(40, 0, 3)]).toEqual([10, 3]);
+  });
+
+  it('slows its own limits, not the shared ones, and none that could not be counted then', () => {
+    const own: RateLimit = { unit: 'requests', rate: 500, perSeconds: 60, burst: null };
+    const huge: RateLimit = { unit: 'tokens', rate: 1e9, perSeconds: 8_000, burst: null };
+    const settings = { ...defaultQueueSettings, limits: [own, { use: 'account' }, huge] };
+    const slow = (step: 0 | 1) => settingsUnder(recovering({ step }), settings).limits;
+    expect(slow(0)).toEqual([{ ...own, perSeconds: 240 }, { use: 'account' }, huge]);
+    expect(slow(1)).toEqual([{ ...own, perSeconds: 120 }, { use: 'account' }, huge]);
+    expect(settingsUnder(openCircuit(), settings)).toBe(settings);
+    expect(settingsUnder(closed, settings)).toBe(settings);
+  });
+});
+
+describe('R-RE9: over a whole outage', () => {
+  interface Call {
+    readonly begunMs: number;
+    readonly endsMs: number;
+    readonly retryAfterMs: number;
+  }
+
+  /** The next call to be answered, or the next tick of a server, whichever comes first. */
+  function storm(reason: PushBack, calls: Call[], newCall: (begunMs: number) => Call): number {
+    let standing: Standing = { circuit: closed, streak: streakToOpen - 1 };
+    let told: Circuit = closed;
+    let probesLeft = 0;
+    let begun = 0;
+    for (let nowMs = startMs; nowMs < startMs + minuteMs; nowMs += 50) {
+      const answers = calls.filter(({ endsMs }) => endsMs <= nowMs);
+      calls = calls.filter(({ endsMs }) => endsMs > nowMs);
+      const ends = answers.map((call) => ended(reason, call.begunMs, call.retryAfterMs));
+      standing = heedAll(standing, ends, nowMs);
+      standing = { ...standing, circuit: afterTime(standing.circuit, nowMs) };
+      if (standing.circuit !== told) probesLeft = probesOf(standing.circuit) ?? 0;
+      told = standing.circuit;
+      while (told.kind === 'open' && closedForMs(told, nowMs) === 0 && probesLeft > 0) {
+        calls.push(newCall(nowMs));
+        probesLeft -= 1;
+        begun += 1;
+      }
+    }
+    return begun;
+  }
+
+  const latencies = fc.array(fc.integer({ min: 1, max: 70_000 }), { minLength: 1, maxLength: 40 });
+  const retryAfters = fc.array(fc.integer({ min: 0, max: 120 }), { minLength: 1, maxLength: 20 });
+
+  it('a service that pushes back for a minute, whatever time it names, costs ten calls more', () => {
+    const reasons = fc.constantFrom<PushBack>('rate_limited', 'unavailable');
+    fc.assert(
+      fc.property(reasons, latencies, retryAfters, (reason, durations, seconds) => {
+        let calls = 0;
+        const newCall = (begunMs: number): Call => {
+          calls += 1;
+          const durationMs = durations[calls % durations.length] ?? 1;
+          const retryAfterMs = (seconds[calls % seconds.length] ?? 0) * 1000;
+          return { begunMs, endsMs: begunMs + durationMs, retryAfterMs };
+        };
+        const inFlight = durations.map(() => newCall(startMs - 1));
+        // One of them has just been answered.
+        inFlight.push({ begunMs: startMs - 1, endsMs: startMs, retryAfterMs: 0 });
+        expect(storm(reason, inFlight, newCall)).toBeLessThanOrEqual(10);
+      }),
+      { numRuns: 100 },
+    );
+  });
+
+  it('whatever happens, it goes on in the end: twenty seconds after an answer it is closed', () => {
+    const ends = fc.record({
+      afterMs: fc.integer({ min: 0, max: 40_000 }),
+      ageMs: fc.integer({ min: 0, max: 90_000 }),
+      kind: fc.constantFrom<'answered' | PushBack | null>(
+        'answered',
+        'rate_limited',
+        'unavailable',
+        null,
+      ),
+      retryAfterMs: fc.integer({ min: 0, max: 3_600_000 }),
+    });
+    fc.assert(
+      fc.property(fc.array(ends, { maxLength: 60 }), (history) => {
+        let standing = fresh;
+        let nowMs = startMs;
+        for (const { afterMs, ageMs, kind, retryAfterMs } of history) {
+          nowMs += afterMs;
+          const answer = kind === 'answered' ? answered : kind && { kind, retryAfterMs };
+          const before = standing.circuit;
+          standing = heed(standing, { begunMs: nowMs - ageMs, answer }, nowMs);
+          const { circuit } = standing;
+          // What an earlier time would allow is never allowed by a later word.
+          if (before.kind === 'open' && circuit.kind === 'open') {
+            expect(circuit.untilMs).toBeGreaterThanOrEqual(before.untilMs);
+            expect(circuit.slots).toBe(before.slots);
+          }
+          expect(closedForMs(circuit, nowMs)).toBeLessThanOrEqual(3_600_000);
+          standing = { ...standing, circuit: afterTime(circuit, nowMs) };
+        }
+        nowMs += 3_600_000;
+        standing = heed(standing, { begunMs: nowMs, answer: answered }, nowMs);
+        expect(afterTime(standing.circuit, nowMs + 20_000)).toBe(closed);
+      }),
+    );
+  });
+
+  it('R-CH4: no window is over the limit while the rate falls and rises again', () => {
+    const limits = fc.record({
+      unit: fc.constant('requests'),
+      rate: fc.integer({ min: 1, max: 60 }),
+      perSeconds: fc.integer({ min: 1, max: 8 }),
+      burst: fc.constant(null),
+    });
+    const stretches = fc.array(
+      fc.record({
+        step: fc.constantFrom<0 | 1 | null>(0, 1, null),
+        forMs: fc.integer({ min: 1, max: 9_000 }),
+      }),
+      { minLength: 1, maxLength: 8 },
+    );
+    fc.assert(
+      fc.property(limits, stretches, (limit, history) => {
+        let shape = bucketShape(limit);
+        let level = shape.capacity;
+        let nowMs = 0;
+        const grants: number[] = [];
+        for (const { step, forMs } of history) {
+          const circuit = step === null ? closed : recovering({ step });
+          const [now = limit] = settingsUnder(circuit, {
+            ...defaultQueueSettings,
+            limits: [limit],
+          }).limits;
+          const next = bucketShape('use' in now ? limit : now);
+          level = reshaped(level, shape, next);
+          shape = next;
+          const endsMs = nowMs + forMs;
+          for (;;) {
+            const waitMs = waitMsFor(shape, level, 1);
+            if (nowMs + waitMs >= endsMs) break;
+            level = spent(shape, refilled(shape, level, waitMs), 1);
+            nowMs += waitMs;
+            grants.push(nowMs);
+          }
+          level = refilled(shape, level, endsMs - nowMs);
+          nowMs = endsMs;
+        }
+        const windowMs = limit.perSeconds * 1000;
+        grants.forEach((atMs, index) => {
+          const past = grants[index - limit.rate];
+          if (past !== undefined) expect(atMs - past).toBeGreaterThanOrEqual(windowMs);
+        });
+      }),
+    );
+  });
+});
