@@ -50,6 +50,8 @@ export type Role =
   | 'submit';
 
 const queueRefreshMs = 2_000;
+/** Only what the bus did not tell. */
+const benchRefreshMs = 10_000;
 /** How soon a shared ready queue that was flushed is noticed when nobody polls. */
 const lookAfterMs = 500;
 const rebuildRetryMs = 100;
@@ -274,13 +276,16 @@ export class Engine implements api.SluiceApi {
     });
     const refreshing = this.#loop(async () => {
       await this.#queues.refresh();
-      await this.#bench.refresh();
       return queueRefreshMs;
+    });
+    const recalling = this.#loop(async () => {
+      await this.#bench.refresh();
+      return benchRefreshMs;
     });
     const recording = this.#loop(() => this.#whileServing(() => this.#checkpoints.tick()));
     const settling = this.#loop(() => this.#whileServing(() => this.#circuits.tick()));
     const lookingAfter = this.#loop(() => this.#lookAfter());
-    this.#servingLoops = [feeding, sweeping, walking, refreshing, recording, settling];
+    this.#servingLoops = [feeding, sweeping, walking, refreshing, recalling, recording, settling];
     if (this.#context.mode === 'redis') this.#servingLoops.push(lookingAfter);
     for (const loop of this.#servingLoops) loop.start();
   }

@@ -1,5 +1,5 @@
 import type { TaskId } from '../domain/ids.js';
-import { feedBacklog, wakeDue } from '../store/feed-backlog.js';
+import { feedBacklog, lookForWork, wakeDue } from '../store/feed-backlog.js';
 import type { ReadyRow } from '../store/task-row.js';
 import { withFeedTurns } from '../store/feed-turn.js';
 import { returnToBacklog } from '../store/return-to-backlog.js';
@@ -119,8 +119,8 @@ export class Feeder {
   async tick(): Promise<number> {
     if (this.#context.ready.trouble() !== null) return troubleWaitMs;
     await this.#place(this.#unoffered);
+    if (performance.now() >= this.#nextDiscoveryMs) await this.#lookForWork();
     if (performance.now() >= this.#nextDueMs) await this.#wakeDue();
-    if (performance.now() >= this.#nextDiscoveryMs) await this.discover();
     if (performance.now() >= this.#nextLookMs) this.#lookAtAll();
     if (this.#unoffered.length === 0) await this.#place(this.#held.due());
     if (this.#unoffered.length === 0) await this.#feed();
@@ -134,9 +134,23 @@ export class Feeder {
     return Math.max(0, Math.min(nextMs, this.#held.nextMs) - performance.now());
   }
 
+  async #lookForWork(): Promise<void> {
+    const { db, settings } = this.#context;
+    this.#nextDiscoveryMs = performance.now() + settings.discoverIntervalMs;
+    const { line, nextDueInMs } = await lookForWork(db, instant(this.#context));
+    if (nextDueInMs !== null && nextDueInMs <= settings.discoverIntervalMs) {
+      this.noteDue(nextDueInMs);
+    }
+    if (line) await this.#findBacklog();
+  }
+
   /** Finds the windows that have backlog, whoever put it there: O(windows), not O(tasks). */
   async discover(): Promise<void> {
     this.#nextDiscoveryMs = performance.now() + this.#context.settings.discoverIntervalMs;
+    await this.#findBacklog();
+  }
+
+  async #findBacklog(): Promise<void> {
     let after: Window | null = null;
     for (;;) {
       const { db } = this.#context;
@@ -152,7 +166,10 @@ export class Feeder {
     const { db, settings } = this.#context;
     const due = await wakeDue(db, maxDueAtOnce, instant(this.#context));
     for (const window of due.windows) this.#note(window);
-    const delayMs = Math.min(due.nextDueInMs ?? Infinity, settings.discoverIntervalMs);
+    const { nextDueInMs } = due;
+    // What is later than the next look is told by it.
+    const isSoon = nextDueInMs !== null && nextDueInMs <= settings.discoverIntervalMs;
+    const delayMs = isSoon ? nextDueInMs : Infinity;
     // What is due and yet was not woken is in somebody's hands: no use in asking again at once.
     this.#nextDueMs = performance.now() + Math.max(due.woken === 0 ? lockedWaitMs : 0, delayMs);
   }

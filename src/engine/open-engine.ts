@@ -9,7 +9,7 @@ import { migrate } from '../store/migrate.js';
 import type { EngineContext } from './context.js';
 import { Engine, type Role } from './engine.js';
 import { TaskEvents } from './events.js';
-import { defaultEngineSettings, type EngineSettings } from './settings.js';
+import { engineSettings, type EngineSettings } from './settings.js';
 
 export type { Engine, Role } from './engine.js';
 
@@ -40,12 +40,13 @@ export class NotOurTurnError extends Error {
 
 export async function openEngine(options: OpenEngineOptions): Promise<Engine> {
   const log = options.log ?? silentLog;
+  const settings = engineSettings(options.settings);
   const db = await openDatabase(options.database, log);
   try {
     await migrate(db);
     const links = await openReadyQueue(options, db, log);
     try {
-      return await openOn(options, createContext(options, db, links, log));
+      return await openOn(options, createContext({ ...options, settings }, db, links, log));
     } catch (error) {
       await links.close();
       throw error;
@@ -116,7 +117,7 @@ async function openReadyQueue(
 }
 
 function createContext(
-  options: OpenEngineOptions,
+  options: OpenEngineOptions & { readonly settings: EngineSettings },
   db: Database,
   links: ReadyLinks,
   log: Logger,
@@ -131,7 +132,7 @@ function createContext(
     events: new TaskEvents((error) => {
       log.error({ err: error }, 'a listener of task events threw');
     }),
-    settings: { ...defaultEngineSettings, ...options.settings },
+    settings: options.settings,
     log,
     random: options.random ?? Math.random,
     clock: options.clock ?? null,

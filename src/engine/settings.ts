@@ -1,3 +1,5 @@
+import { refuseConflicts, serverConflicts } from '../domain/setting-conflicts.js';
+
 /** Who is woken first when several polls wait for the same work. */
 export type WakeOrder =
   /** The least loaded worker; of equal ones, whoever has waited longest. */
@@ -45,3 +47,14 @@ export const defaultEngineSettings: EngineSettings = {
   retainDeadLettersDays: 30,
   retentionIntervalMs: 60_000,
 };
+
+/** What is not given follows from what is, or is the default. All that contradicts is told at once. */
+export function engineSettings(given: Partial<EngineSettings> = {}): EngineSettings {
+  const whole = { ...defaultEngineSettings, ...given };
+  const unstartedMs =
+    given.unstartedMs ?? Math.max(whole.unstartedMs, 3 * whole.heartbeatIntervalMs);
+  const settings = { ...whole, unstartedMs };
+  const { wakeOrder: _, ...times } = settings;
+  refuseConflicts(serverConflicts(times));
+  return settings;
+}

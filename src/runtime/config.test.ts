@@ -30,6 +30,8 @@ describe('checkServeConfig', () => {
         heartbeatIntervalMs: 10_000,
         leaseMs: 30_000,
         wakeOrder: 'spread',
+        retainEndedDays: 7,
+        retainDeadLettersDays: 30,
         logLevel: 'info',
       },
     });
@@ -106,7 +108,7 @@ describe('checkServeConfig', () => {
     fc.assert(
       fc.property(
         fc.integer({ min: 100, max: 10_000 }),
-        fc.integer({ min: 300, max: 40_000 }),
+        fc.integer({ min: 1_000, max: 40_000 }),
         (heartbeatIntervalMs, leaseMs) => {
           const file = { path: 'f', values: { heartbeatIntervalMs, leaseMs } };
           expect(check({ file }).kind === 'valid').toBe(leaseMs > 2 * heartbeatIntervalMs);
@@ -121,7 +123,7 @@ describe('checkServeConfig', () => {
     });
     expect(problemsOf({ flags: { leaseMs: '30s', heartbeatIntervalMs: '0' } })).toEqual([
       '--heartbeat-seconds must be a number of seconds from 0.1 to 3600, not "0".',
-      '--lease-seconds must be a number of seconds from 0.3 to 86400, not "30s".',
+      '--lease-seconds must be a number of seconds from 1 to 86400, not "30s".',
     ]);
   });
 
@@ -135,7 +137,7 @@ describe('checkServeConfig', () => {
       expect.stringMatching(/^prot in sluice\.config\.json is not a setting; there are host, /),
       '--port must be a whole number from 0 to 65535, not "99999".',
       'SLUICE_WAIT must be true or false, not "maybe".',
-      'leaseMs in sluice.config.json must be a whole number from 300 to 86400000, not "30s".',
+      'leaseMs in sluice.config.json must be a whole number from 1000 to 86400000, not "30s".',
       expect.stringMatching(/^SLUICE_LOG_LEVEL must be one of trace, .*, not "loud"\.$/),
     ]);
   });

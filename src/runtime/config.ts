@@ -1,3 +1,4 @@
+import { serverConflicts } from '../domain/setting-conflicts.js';
 import { hidePassword } from './hide-password.js';
 import {
   oneOf,
@@ -101,10 +102,10 @@ export const serveSettings = {
   leaseMs: setting(
     '--lease-seconds',
     ['SLUICE_LEASE_MS'],
-    whole(300, 86_400_000),
+    whole(1_000, 86_400_000),
     30_000,
     'how long a worker may be silent before its tasks go to others',
-    secondsAsMs(300, 86_400_000),
+    secondsAsMs(1_000, 86_400_000),
   ),
   wakeOrder: setting(
     null,
@@ -216,12 +217,7 @@ function isOutshouted(name: 'databaseUrl' | 'redisUrl', sources: ConfigSources):
 function contradictions(given: Given, sources: ConfigSources): string[] {
   const found: string[] = [];
   const { heartbeatIntervalMs, leaseMs, host } = given;
-  if (leaseMs <= 2 * heartbeatIntervalMs) {
-    found.push(
-      `leaseMs (${leaseMs}) must be more than twice heartbeatIntervalMs (${heartbeatIntervalMs}): ` +
-        'one heartbeat that is lost would cost a healthy worker its tasks.',
-    );
-  }
+  found.push(...serverConflicts({ heartbeatIntervalMs, leaseMs }));
   if (!isLoopback(host)) {
     found.push(
       `host ${host} is not this machine: without API keys anybody who reaches the port could ` +

@@ -86,6 +86,28 @@ where waits_for = 'time'
 order by run_at
 limit 1`;
 
+/** Indexes: tasks_line and tasks_timed, one entry of each. */
+const lookForWorkSql = `
+select
+  exists (select from sluice.tasks where status = 'queued' or waits_for = 'room') as line,
+  (
+    select date_part('epoch', run_at - coalesce($1::timestamptz, now())) * 1000
+    from sluice.tasks where waits_for = 'time' order by run_at limit 1
+  ) as due_in_ms`;
+
+export interface WorkLook {
+  /** Something is in line, queued or waiting for room. */
+  readonly line: boolean;
+  /** Null: nothing waits for a time. */
+  readonly nextDueInMs: number | null;
+}
+
+/** Whether it is worth looking for backlog, or for what is due: one statement while nothing is. */
+export async function lookForWork(db: Queryable, now: Instant): Promise<WorkLook> {
+  const [row] = await db.query<{ line: boolean; due_in_ms: number | null }>(lookForWorkSql, [now]);
+  return { line: row?.line === true, nextDueInMs: row?.due_in_ms ?? null };
+}
+
 export interface Woken {
   readonly woken: number;
   readonly windows: BacklogWindow[];

@@ -1,5 +1,6 @@
 import { hostname } from 'node:os';
 import type { WorkerId } from '../domain/ids.js';
+import { refuseConflicts, workerConflicts } from '../domain/setting-conflicts.js';
 import type {
   Heartbeat,
   HeartbeatAnswer,
@@ -81,6 +82,8 @@ export class Worker implements AsyncDisposable {
 
   constructor(api: WorkerApi, handlers: readonly TaskHandler[], options: WorkerOptions = {}) {
     const concurrency = options.concurrency ?? defaultConcurrency;
+    const { drainTimeoutMs = defaultDrainTimeoutMs, maxIdleMs, maxLifetimeMs } = options;
+    refuseConflicts(workerConflicts({ drainTimeoutMs, maxIdleMs, maxLifetimeMs }));
     const log = options.log ?? createLog('warn');
     const session = new Session(api, registration(handlers, concurrency, options), log);
     const slots = new Slots(concurrency);
@@ -98,7 +101,7 @@ export class Worker implements AsyncDisposable {
       onAnswer: (answer: PollAnswer) => this.#heed(answer),
       log,
     };
-    this.#drainTimeoutMs = options.drainTimeoutMs ?? defaultDrainTimeoutMs;
+    this.#drainTimeoutMs = drainTimeoutMs;
     this.#log = log;
     this.#session = session;
     this.#slots = slots;

@@ -7,7 +7,7 @@ import type { TaskId, WorkerId } from '../../src/domain/ids.js';
 import type { JsonValue } from '../../src/domain/json.js';
 import type { TaskState } from '../../src/domain/task-state.js';
 import { openEngine, type Engine, type OpenEngineOptions } from '../../src/engine/open-engine.js';
-import type { EngineSettings } from '../../src/engine/settings.js';
+import { defaultEngineSettings, type EngineSettings } from '../../src/engine/settings.js';
 import type {
   ClaimedTask,
   Held,
@@ -127,10 +127,13 @@ export function describeOnPostgres(name: string, body: (server: () => TestServer
         },
         open: async (options = {}) => {
           const { settings, ...rest } = options;
+          // Where a test does without sweeps, no lease lapses either.
+          const { sweepIntervalMs = 0 } = settings ?? {};
+          const leaseMs = Math.max(defaultEngineSettings.leaseMs, sweepIntervalMs);
           const engine = await openEngine({
             ...rest,
             database: { kind: 'postgres', url: database.url },
-            settings: { ...quickTicks, ...settings },
+            settings: { ...quickTicks, leaseMs, ...settings },
           });
           engines.push(engine);
           return engine;

@@ -239,7 +239,7 @@ describeOnEveryEngine(
 
 describeOnPostgres('workers across a restart of the server', (server) => {
   it('R-RE1: a lease lapses only after one full lease of hearing, and then at no cost', async () => {
-    const settings = { leaseMs: 1_500 };
+    const settings = { leaseMs: 1_500, heartbeatIntervalMs: 500 };
     const first = await server().open({ settings });
     const worker = await TestWorker.register(first, { queues: ['orphans'] });
     // More than one sweep takes at once.
@@ -282,7 +282,7 @@ describeOnPostgres('workers across a restart of the server', (server) => {
   });
 
   it('R-WO9: a worker declared dead registers again, and leases it still holds stay good', async () => {
-    const settings = { leaseMs: 500, sweepIntervalMs: 3_600_000 };
+    const settings = { sweepIntervalMs: 3_600_000 };
     const engine = await server().open({ settings });
     const worker = await TestWorker.register(engine, { queues: ['adopted'] });
     await submitAll(engine, drafts(3, { taskType: 'noop', queue: 'adopted' }));
@@ -308,7 +308,7 @@ describeOnPostgres('workers across a restart of the server', (server) => {
   });
 
   it('R-RE1: a lease that is short beside the sweep lapses all the same, and its task goes on at once', async () => {
-    const settings = { leaseMs: 500, heartbeatIntervalMs: 100, sweepIntervalMs: 600 };
+    const settings = { leaseMs: 700, heartbeatIntervalMs: 100, sweepIntervalMs: 600 };
     const engine = await server().open({ settings });
     const silent = await TestWorker.register(engine, { queues: ['short-lease'] });
     const { taskId } = await engine.submit({ taskType: 'noop', queue: 'short-lease' });
@@ -338,7 +338,9 @@ describeOnPostgres('workers across a restart of the server', (server) => {
   });
 
   it('R-RE6: a row that somebody holds locked does not keep the sweeper from the others', async () => {
-    const engine = await server().open({ settings: { unstartedMs: 300 } });
+    const engine = await server().open({
+      settings: { unstartedMs: 300, heartbeatIntervalMs: 100 },
+    });
     const worker = await TestWorker.register(engine, { queues: ['locked'] });
     const taskIds = await submitAll(engine, drafts(20, { taskType: 'noop', queue: 'locked' }));
     const [lockedId, ...others] = taskIds;

@@ -1,4 +1,6 @@
 import { Option, type Command } from 'commander';
+import { workerConflicts } from '../../domain/setting-conflicts.js';
+import { CliError } from '../failure.js';
 import { names, wholeNumber } from '../options.js';
 import { urlOption } from '../remote.js';
 import type { WorkerCommandOptions } from '../worker/options.js';
@@ -56,6 +58,7 @@ export function workerCommand(program: Command): void {
 
 async function runWorker(options: WorkerCommandOptions): Promise<void> {
   const { child, processes } = options;
+  refuseContradictions(options);
   if (child !== undefined) {
     const { runChild } = await import('../worker/run-child.js');
     await runChild(options);
@@ -66,4 +69,13 @@ async function runWorker(options: WorkerCommandOptions): Promise<void> {
     const { runAlone } = await import('../worker/run-alone.js');
     await runAlone(options);
   }
+}
+
+/** Here and not only in the worker: with several processes each of them would say it. */
+function refuseContradictions({ maxIdle, maxLifetime }: WorkerCommandOptions): void {
+  const conflicts = workerConflicts({
+    maxIdleMs: maxIdle === undefined ? undefined : maxIdle * 1000,
+    maxLifetimeMs: maxLifetime === undefined ? undefined : maxLifetime * 1000,
+  });
+  if (conflicts.length > 0) throw new CliError(conflicts.join('\n'), { exitCode: 2 });
 }
