@@ -23,7 +23,9 @@ export function pauseCommand(program: Command): void {
 }
 
 export function resumeCommand(program: Command): void {
-  const command = program.command('resume <queue>').description('Let a paused queue go on');
+  const command = program
+    .command('resume <queue>')
+    .description('Let a queue go on that was paused, or stopped by its service');
   withRemoteOptions(command).action(runResume);
 }
 

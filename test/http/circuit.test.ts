@@ -1,0 +1,49 @@
+import { describe, expect, it } from 'vitest';
+
+import { post, useHttp } from './support.js';
+
+describe('R-RE9: a queue whose service pushes back', () => {
+  const http = useHttp();
+
+  it('says so over HTTP, in its metrics and in explain, and is resumed by hand', async () => {
+    const { call } = http();
+    const url = '/api/v1/queues/gpt';
+    const submitted = { task_type: 'chat', queue: 'gpt', parameters: {} };
+    await call(post('/api/v1/tasks', submitted));
+    const waiting = await call(post('/api/v1/tasks', submitted));
+    const { task_id: taskId } = waiting.json<{ task_id: string }>();
+    const worker = await call(post('/internal/workers/register', { capacity: 10 }));
+    const { worker_id: workerId } = worker.json<{ worker_id: string }>();
+    const poll = await call(
+      post(`/internal/workers/${workerId}/poll`, { available_capacity: 1, wait_seconds: 5 }),
+    );
+    const [task] = poll.json<{ tasks: { task_id: string; lease: string }[] }>().tasks;
+    if (task === undefined) throw new Error('one was submitted');
+    const error = { code: 'RATE_LIMITED', message: '429', retry_after_seconds: 600 };
+    const { task_id, lease } = task;
+    await call(
+      post(`/internal/workers/${workerId}/result`, { task_id, lease, status: 'failed', error }),
+    );
+
+    const { live } = (await call({ url })).json<{ live: Record<string, string> }>();
+    expect(live).toMatchObject({
+      circuit: 'open',
+      paused_why: 'its service says that it gets too many requests',
+    });
+    const leftMs = Date.parse(live.paused_until ?? '') - Date.now();
+    expect(leftMs).toBeGreaterThan(500_000);
+    expect(leftMs).toBeLessThan(700_000);
+    const explained = await call({ url: `/api/v1/tasks/${taskId}/explain` });
+    expect(explained.json()).toMatchObject({
+      reasons: [{ kind: 'paused', until: live.paused_until }],
+    });
+    const metrics = await call({ url: '/metrics' });
+    expect(metrics.body).toContain('sluice_circuit_state{queue="gpt"} 2');
+
+    const resumed = await call(post(`${url}/resume`));
+    expect(resumed.json()).toMatchObject({
+      live: { circuit: 'closed', paused_until: null, paused_why: null },
+    });
+    expect((await call({ url: '/metrics' })).body).toContain('sluice_circuit_state{queue="gpt"} 0');
+  });
+});
