@@ -4,6 +4,7 @@ import type {
   Cancellation,
   DeadLetterFilter,
   DeadLetterPattern,
+  DeadLetterReplay,
   Explanation,
   Heartbeat,
   HeartbeatAnswer,
@@ -18,6 +19,7 @@ import type {
   Receipt,
   Registered,
   Registration,
+  ReplayedDeadLetters,
   ReplayRequest,
   Report,
   ReportAnswer,
@@ -36,12 +38,14 @@ import { taskIdFromWire, timestampToWire } from '../protocol/common-wire.js';
 import type {
   DeadLetterAnalysisWire,
   DeadLetterPageWire,
+  ReplayedWire,
 } from '../protocol/dead-letters-schema.js';
 import {
   deadLetterAnalysisFromWire,
   deadLetterFilterToWire,
   deadLetterPageFromWire,
   replayDeadLettersToWire,
+  replayedFromWire,
 } from '../protocol/dead-letters-wire.js';
 import type { LimitWire, QueuePageWire, QueueWire } from '../protocol/queues-schema.js';
 import {
@@ -236,9 +240,10 @@ export class HttpApi implements SluiceApi {
 
   async replayDeadLetters(
     filter: DeadLetterFilter,
-    request: ReplayRequest = {},
-  ): Promise<{ readonly replayed: number }> {
-    return this.#http.post('/api/v1/dlq/replay', replayDeadLettersToWire(filter, request));
+    request: DeadLetterReplay = {},
+  ): Promise<ReplayedDeadLetters> {
+    const body = replayDeadLettersToWire(filter, request);
+    return replayedFromWire(await this.#http.post<ReplayedWire>('/api/v1/dlq/replay', body));
   }
 
   async analyseDeadLetters(): Promise<readonly DeadLetterPattern[]> {

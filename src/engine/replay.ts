@@ -1,16 +1,25 @@
 import { SluiceError } from '../domain/errors.js';
 import type { TaskId } from '../domain/ids.js';
 import type { Priority } from '../domain/priority.js';
-import type { DeadLetterFilter, ReplayRequest } from '../protocol/api.js';
+import type {
+  DeadLetterFilter,
+  DeadLetterReplay,
+  ReplayedDeadLetters,
+  ReplayRequest,
+} from '../protocol/api.js';
 import { changeTask } from '../store/change-task.js';
 import { findDeadLetters } from '../store/dead-letters.js';
 import { findStates } from '../store/read-tasks.js';
 import { replayTasks } from '../store/replay-tasks.js';
-import { instant, patiently, tell, type EngineContext } from './context.js';
+import { approximateNow, instant, patiently, tell, type EngineContext } from './context.js';
 import type { Feeder } from './feeder.js';
 import { taskNotFound } from './read.js';
+import { decodeReplayCursor, encodeReplayCursor } from './replay-cursor.js';
 
 const maxReplayedAtOnce = 1_000;
+/** A second's work or so: a million dead letters are a hundred calls, not one that takes minutes. */
+const maxBatchesInOneCall = 10;
+const defaultPerSecond = 100;
 
 /** Puts tasks back in line: ended ones again, waiting ones at another time or priority. */
 export class Replay {
@@ -32,20 +41,41 @@ export class Replay {
         `Task ${taskId} completed; submit a new one instead.`,
       );
     }
+    if (state === 'cancelled') {
+      const detail = `The parameters of task ${taskId} are no longer kept; submit a new one instead.`;
+      throw new SluiceError('task_not_found', detail);
+    }
     throw new SluiceError('task_not_ended', `Task ${taskId} is ${state}; it has not ended yet.`);
   }
 
+  /**
+   * Spread over time by when each is due, which is written with the replay: a crash in between leaves
+   * some replayed and the rest dead letters, and loses nothing.
+   */
   async replayDeadLetters(
     filter: DeadLetterFilter,
-    request: ReplayRequest,
-  ): Promise<{ readonly replayed: number }> {
+    request: DeadLetterReplay,
+  ): Promise<ReplayedDeadLetters> {
+    const { perSecond = defaultPerSecond, cursor, ...how } = request;
+    const spacingMs = 1000 / checkedRate(perSecond);
+    const from = cursor === undefined ? null : decodeReplayCursor(cursor);
+    let dueMs = Math.max(from?.dueMs ?? 0, approximateNow(this.#context).getTime());
+    let after = from?.after;
     let replayed = 0;
-    for (;;) {
-      const taskIds = await findDeadLetters(this.#context.db, filter, maxReplayedAtOnce);
-      const done = await this.#replay(taskIds, request);
-      replayed += done;
-      if (done === 0 || taskIds.length < maxReplayedAtOnce) return { replayed };
+    for (let batch = 0; batch < maxBatchesInOneCall; batch += 1) {
+      const taskIds = await findDeadLetters(this.#context.db, filter, maxReplayedAtOnce, after);
+      const firstDueMs = dueMs;
+      const dueAt = taskIds.map((_, index) => new Date(firstDueMs + index * spacingMs));
+      replayed += await this.#replay(taskIds, how, dueAt);
+      dueMs += taskIds.length * spacingMs;
+      after = taskIds.length < maxReplayedAtOnce ? undefined : taskIds.at(-1);
+      if (after === undefined) break;
     }
+    return {
+      replayed,
+      lastDueAt: replayed === 0 ? null : new Date(dueMs - spacingMs),
+      nextCursor: after === undefined ? null : encodeReplayCursor({ after, dueMs }),
+    };
   }
 
   async changeTask(
@@ -73,10 +103,18 @@ export class Replay {
     }
   }
 
-  async #replay(taskIds: readonly TaskId[], request: ReplayRequest): Promise<number> {
+  async #replay(
+    taskIds: readonly TaskId[],
+    request: ReplayRequest,
+    dueAt: readonly Date[] | null = null,
+  ): Promise<number> {
     if (taskIds.length === 0) return 0;
     const { db } = this.#context;
-    const rows = await patiently(() => replayTasks(db, taskIds, request, instant(this.#context)));
+    const rows = await patiently(() =>
+      replayTasks(db, taskIds, request, instant(this.#context), dueAt),
+    );
+    // The feeder then knows by itself when the next one is.
+    if (dueAt !== null) this.#feeder.noteDue(0);
     for (const { taskId, window, from } of rows) {
       this.#feeder.noteBacklog(window);
       const { queue, taskType } = window.lane;
@@ -85,4 +123,12 @@ export class Replay {
     }
     return rows.length;
   }
+}
+
+function checkedRate(perSecond: number): number {
+  if (Number.isFinite(perSecond) && perSecond > 0) return perSecond;
+  const message = 'must be greater than 0';
+  throw new SluiceError('invalid_request', `per_second ${message}`, {
+    errors: [{ path: 'per_second', message }],
+  });
 }

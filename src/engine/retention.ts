@@ -11,26 +11,11 @@ import {
 import { purgeWorkflows } from '../store/purge-workflows.js';
 import { instant, tell, type EngineContext } from './context.js';
 import type { Feeder } from './feeder.js';
-import type { EngineSettings } from './settings.js';
 
 const maxDaysAtOnce = 10;
 const maxEndedAtOnce = 5_000;
 const maxCancelledAtOnce = 1_000;
 const maxWorkflowsAtOnce = 5_000;
-
-/** A task that is kept for less than its idempotency key could be submitted twice with it. */
-const leastDays = 1;
-const mostDays = 36_500;
-
-function checkRetention(settings: EngineSettings): void {
-  for (const name of ['retainEndedDays', 'retainDeadLettersDays'] as const) {
-    const days = settings[name];
-    if (Number.isInteger(days) && days >= leastDays && days <= mostDays) continue;
-    throw new RangeError(
-      `${name} must be a whole number of days from ${leastDays} to ${mostDays}, not ${days}.`,
-    );
-  }
-}
 
 /**
  * Lets go of what ended long ago: whole days of history, dead letters one by one. Every step is bounded,
@@ -44,7 +29,6 @@ export class Retention {
   #nextMs = 0;
 
   constructor(context: EngineContext, feeder: Feeder) {
-    checkRetention(context.settings);
     this.#context = context;
     this.#feeder = feeder;
     const { retainEndedDays, retainDeadLettersDays } = context.settings;

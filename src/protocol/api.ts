@@ -274,6 +274,26 @@ export interface DeadLetterFilter {
   readonly queue?: string;
   readonly taskType?: string;
   readonly code?: string;
+  /** That ended then or later. */
+  readonly since?: Date;
+  /** That ended before. */
+  readonly until?: Date;
+}
+
+export interface DeadLetterReplay extends ReplayRequest {
+  /** How many become due in a second, so that what broke is not run over; 100 when absent. */
+  readonly perSecond?: number;
+  /** The `nextCursor` of the answer before. */
+  readonly cursor?: string;
+}
+
+/** What one call replays is bounded. What it answers with is committed. */
+export interface ReplayedDeadLetters {
+  readonly replayed: number;
+  /** When the last of them may run; null: there was none. */
+  readonly lastDueAt: Date | null;
+  /** Not null: there are more. Calling again with it goes on where this call ended. */
+  readonly nextCursor: string | null;
 }
 
 export interface DeadLetterPattern {
@@ -294,8 +314,8 @@ export interface DeadLetterApi {
   ): Promise<Page<TaskView> & { readonly totalCount: number }>;
   replayDeadLetters(
     filter: DeadLetterFilter,
-    request?: ReplayRequest,
-  ): Promise<{ readonly replayed: number }>;
+    request?: DeadLetterReplay,
+  ): Promise<ReplayedDeadLetters>;
   analyseDeadLetters(): Promise<readonly DeadLetterPattern[]>;
 }
 

@@ -2,6 +2,7 @@ import { Type, type Static } from 'typebox';
 import {
   nameSchema,
   nextCursorSchema,
+  nullable,
   pageProperties,
   request,
   textSchema,
@@ -14,6 +15,8 @@ const filterProperties = {
   queue: Type.Optional(nameSchema('Of this queue')),
   task_type: Type.Optional(nameSchema('Of this type')),
   code: Type.Optional(textSchema('That ended with this error code')),
+  since: Type.Optional(timestampSchema('That ended then or later')),
+  until: Type.Optional(timestampSchema('That ended before')),
 };
 
 export const listDeadLettersQuerySchema = request('ListDeadLettersQuery', {
@@ -33,15 +36,33 @@ export type DeadLetterPageWire = Static<typeof deadLetterPageSchema>;
 
 export const replayDeadLettersSchema = request(
   'ReplayDeadLetters',
-  { ...filterProperties, ...replaySchema.properties },
-  { examples: [{ queue: 'gpt-4o', code: 'UNAVAILABLE', reset_retry_count: true }] },
+  {
+    ...filterProperties,
+    ...replaySchema.properties,
+    per_second: Type.Optional(
+      Type.Integer({
+        minimum: 1,
+        maximum: 1_000_000,
+        description: 'How many become due in a second; 100 when absent',
+      }),
+    ),
+    cursor: pageProperties.cursor,
+  },
+  { examples: [{ queue: 'gpt-4o', code: 'UNAVAILABLE', per_second: 20 }] },
 );
 export type ReplayDeadLettersWire = Static<typeof replayDeadLettersSchema>;
 
 export const replayedSchema = Type.Object(
-  { replayed: Type.Integer({ description: 'How many were brought back' }) },
+  {
+    replayed: Type.Integer({ description: 'How many were brought back' }),
+    last_due_at: nullable(timestampSchema('When the last of them may run; null: there was none')),
+    next_cursor: nullable(
+      Type.String({ description: 'Call again with it: there are more; null when there are none' }),
+    ),
+  },
   { title: 'Replayed' },
 );
+export type ReplayedWire = Static<typeof replayedSchema>;
 
 const patternSchema = Type.Object(
   {

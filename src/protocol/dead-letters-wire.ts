@@ -1,22 +1,48 @@
-import type { DeadLetterFilter, DeadLetterPattern, Page, ReplayRequest, TaskView } from './api.js';
-import { taskIdFromWire, timestampFromWire, timestampToWire } from './common-wire.js';
+import type {
+  DeadLetterFilter,
+  DeadLetterPattern,
+  DeadLetterReplay,
+  Page,
+  ReplayedDeadLetters,
+  TaskView,
+} from './api.js';
+import {
+  taskIdFromWire,
+  timestampFromWire,
+  timestampOrNullFromWire,
+  timestampOrNullToWire,
+  timestampToWire,
+} from './common-wire.js';
 import type {
   DeadLetterAnalysisWire,
   DeadLetterPageWire,
   ReplayDeadLettersWire,
+  ReplayedWire,
 } from './dead-letters-schema.js';
 import { defined } from './defined.js';
-import { replayToWire, taskFromWire, taskToWire } from './tasks-wire.js';
+import { replayFromWire, replayToWire, taskFromWire, taskToWire } from './tasks-wire.js';
 
 type DeadLetterPage = Page<TaskView> & { readonly totalCount: number };
-type FilterWire = Pick<ReplayDeadLettersWire, 'queue' | 'task_type' | 'code'>;
+type FilterWire = Pick<ReplayDeadLettersWire, 'queue' | 'task_type' | 'code' | 'since' | 'until'>;
 
 export function deadLetterFilterFromWire(wire: FilterWire): DeadLetterFilter {
-  return defined({ queue: wire.queue, taskType: wire.task_type, code: wire.code });
+  return defined({
+    queue: wire.queue,
+    taskType: wire.task_type,
+    code: wire.code,
+    since: wire.since === undefined ? undefined : timestampFromWire(wire.since),
+    until: wire.until === undefined ? undefined : timestampFromWire(wire.until),
+  });
 }
 
 export function deadLetterFilterToWire(filter: DeadLetterFilter): FilterWire {
-  return defined({ queue: filter.queue, task_type: filter.taskType, code: filter.code });
+  return defined({
+    queue: filter.queue,
+    task_type: filter.taskType,
+    code: filter.code,
+    since: filter.since === undefined ? undefined : timestampToWire(filter.since),
+    until: filter.until === undefined ? undefined : timestampToWire(filter.until),
+  });
 }
 
 export function deadLetterPageToWire(page: DeadLetterPage): DeadLetterPageWire {
@@ -37,9 +63,35 @@ export function deadLetterPageFromWire(wire: DeadLetterPageWire): DeadLetterPage
 
 export function replayDeadLettersToWire(
   filter: DeadLetterFilter,
-  request: ReplayRequest,
+  request: DeadLetterReplay,
 ): ReplayDeadLettersWire {
-  return { ...deadLetterFilterToWire(filter), ...replayToWire(request) };
+  const { perSecond, cursor } = request;
+  return {
+    ...deadLetterFilterToWire(filter),
+    ...replayToWire(request),
+    ...defined({ per_second: perSecond, cursor }),
+  };
+}
+
+export function deadLetterReplayFromWire(wire: ReplayDeadLettersWire): DeadLetterReplay {
+  const { per_second: perSecond, cursor } = wire;
+  return { ...replayFromWire(wire), ...defined({ perSecond, cursor }) };
+}
+
+export function replayedToWire(replayed: ReplayedDeadLetters): ReplayedWire {
+  return {
+    replayed: replayed.replayed,
+    last_due_at: timestampOrNullToWire(replayed.lastDueAt),
+    next_cursor: replayed.nextCursor,
+  };
+}
+
+export function replayedFromWire(wire: ReplayedWire): ReplayedDeadLetters {
+  return {
+    replayed: wire.replayed,
+    lastDueAt: timestampOrNullFromWire(wire.last_due_at),
+    nextCursor: wire.next_cursor,
+  };
 }
 
 export function deadLetterAnalysisToWire(

@@ -55,6 +55,20 @@ describeOnEveryDatabase('dead letters', (db) => {
     });
   });
 
+  it('R-RE5: are found by when they ended, and page by page', async () => {
+    const seeds = [
+      await seedTask(db(), { status, endedAt: atSecond(1) }),
+      await seedTask(db(), { status, endedAt: atSecond(2) }),
+      await seedTask(db(), { status, endedAt: atSecond(3) }),
+    ];
+    const [first, second, third] = seeds.map((seed) => seed.taskId);
+    const between = { since: atSecond(2), until: atSecond(3) };
+    expect(await findDeadLetters(db(), between, 10)).toEqual([second]);
+    expect(await listDeadLetters(db(), between, {}, zero)).toMatchObject({ totalCount: 1 });
+    expect(await findDeadLetters(db(), {}, 1)).toEqual([first]);
+    expect(await findDeadLetters(db(), {}, 10, second)).toEqual([third]);
+  });
+
   it('R-RE5: are analysed by queue, type and code, the most frequent first', async () => {
     await seedTask(db(), { status, error: error('A'), endedAt: atSecond(1) });
     const newest = await seedTask(db(), { status, error: error('A'), endedAt: atSecond(9) });

@@ -12,6 +12,9 @@ import { decodeIdCursor, defaultPageLimit, encodeCursor } from './paging.js';
 import type { AttemptErrorJson } from './task-row.js';
 import { livingColumns, toTaskView, viewColumns, viewJoins, type ViewRow } from './task-view.js';
 
+/** Before every id there is. */
+const firstTaskId = '00000000-0000-0000-0000-000000000000' as TaskId;
+
 /** The newest this many are counted and analysed; a total that reaches it is a lower bound. */
 const maxAnalysed = 100_000;
 
@@ -26,11 +29,13 @@ const codeOf = (error: string): string =>
 const isWanted = `status = 'dead_letter'
   and ($1::text is null or queue = $1)
   and ($2::text is null or task_type = $2)
-  and ($3::text is null or ${codeOf('error')} = $3)`;
+  and ($3::text is null or ${codeOf('error')} = $3)
+  and ($4::timestamptz is null or ended_at >= $4)
+  and ($5::timestamptz is null or ended_at < $5)`;
 
-function wanted({ queue, taskType, code }: DeadLetterFilter): (string | null)[] {
+function wanted({ queue, taskType, code, since, until }: DeadLetterFilter): unknown[] {
   const escaped = code === undefined ? null : JSON.stringify(code).slice(1, -1);
-  return [queue ?? null, taskType ?? null, escaped];
+  return [queue ?? null, taskType ?? null, escaped, since ?? null, until ?? null];
 }
 
 export async function listDeadLetters(
@@ -48,9 +53,9 @@ export async function listDeadLetters(
        ) counted
      ), page as (
        select ${livingColumns} from sluice.tasks
-       where id < $4::uuid and ${isWanted} order by id desc limit $5::int
+       where id < $6::uuid and ${isWanted} order by id desc limit $7::int
      )
-     select ${viewColumns(false)}, total.count as total, coalesce($6::timestamptz, now()) as now
+     select ${viewColumns(false)}, total.count as total, coalesce($8::timestamptz, now()) as now
      from total left join page task on true ${viewJoins}
      order by task.id desc`,
     [...wanted(filter), before, limit, now],
@@ -69,10 +74,11 @@ export async function findDeadLetters(
   db: Queryable,
   filter: DeadLetterFilter,
   limit: number,
+  after: TaskId = firstTaskId,
 ): Promise<TaskId[]> {
   const rows = await db.query<{ id: TaskId }>(
-    `select id from sluice.tasks where ${isWanted} order by id limit $4::int`,
-    [...wanted(filter), limit],
+    `select id from sluice.tasks where id > $6::uuid and ${isWanted} order by id limit $7::int`,
+    [...wanted(filter), after, limit],
   );
   return rows.map((row) => row.id);
 }

@@ -4,6 +4,7 @@ import { atSecond, seedTask } from '../../test/store/seed.js';
 import { describeOnEveryDatabase } from '../../test/store/support.js';
 import { expireTasks } from './expire-tasks.js';
 import { findStates, findTask, findWaitsFor } from './read-tasks.js';
+import { replayTasks } from './replay-tasks.js';
 
 describeOnEveryDatabase('expireTasks', (db) => {
   it('R-CH11: what was not taken by its dispatch deadline failed for want of capacity', async () => {
@@ -59,6 +60,33 @@ describeOnEveryDatabase('expireTasks', (db) => {
     const { taskId } = await seedTask(db(), { deadlineSeconds: 10, attempt: 2, returns: 2 });
     const expired = await expireTasks(db(), 100, atSecond(10));
     expect(expired.map((row) => row.taskId)).toEqual([taskId]);
+  });
+
+  it('R-CH11: counts anew from a replay, however often it ran before', async () => {
+    const { taskId } = await seedTask(db(), {
+      status: 'dead_letter',
+      deadlineSeconds: 10,
+      attempt: 4,
+    });
+    await replayTasks(db(), [taskId], {}, atSecond(100));
+    expect(await expireTasks(db(), 100, atSecond(109))).toEqual([]);
+    const expired = await expireTasks(db(), 100, atSecond(110));
+    expect(expired.map((row) => row.taskId)).toEqual([taskId]);
+  });
+
+  it('R-CH11: what ran again after its replay has met its deadline', async () => {
+    const seed = { status: 'dead_letter', deadlineSeconds: 10, attempt: 4, returns: 2 } as const;
+    const { taskId } = await seedTask(db(), seed);
+    await replayTasks(db(), [taskId], { resetRetryCount: false }, atSecond(100));
+    await db().query('update sluice.tasks set attempt = attempt + 1');
+    expect(await expireTasks(db(), 100, atSecond(200))).toEqual([]);
+  });
+
+  it('R-CH11: of a replay that is spread, counts from when each is due', async () => {
+    const { taskId } = await seedTask(db(), { status: 'failed', deadlineSeconds: 10 });
+    await replayTasks(db(), [taskId], {}, atSecond(100), [atSecond(150)]);
+    expect(await expireTasks(db(), 100, atSecond(159))).toEqual([]);
+    expect(await expireTasks(db(), 100, atSecond(160))).toHaveLength(1);
   });
 
   it.each([

@@ -21,7 +21,10 @@ const errorJson = JSON.stringify(
   }),
 );
 
-/** Past their dispatch deadline without having run: failed. Those that ran have met it. */
+/**
+ * Past their dispatch deadline without having run since they were submitted or replayed: failed. Those
+ * that ran have met it, however long they wait for their next attempt.
+ */
 export async function expireTasks(
   db: Database,
   limit: number,
@@ -58,7 +61,7 @@ export async function expireTasks(
 // By arrays and not by joins: those become a scan of everything when the statistics are old.
 const expireStatement = `
   with due as (
-    select id, attempt > returns as has_run from sluice.tasks
+    select id, attempt - returns > runs_before_replay as has_run from sluice.tasks
     where id = any($1::uuid[]) and status in ('pending', 'queued')
       and expires_at <= coalesce($3::timestamptz, now())
     for update skip locked

@@ -22,7 +22,7 @@ export function decodeIdCursor(cursor: string): TaskId & WorkerId {
   return key as TaskId & WorkerId;
 }
 
-function badCursor(): SluiceError {
+export function badCursor(): SluiceError {
   const message = 'is not a cursor that a list has answered with';
   return new SluiceError('invalid_request', `cursor ${message}`, {
     errors: [{ path: 'cursor', message }],

@@ -78,7 +78,7 @@ with days as (
 )
 select found.name, found.state
 from days found, (select coalesce($4::timestamptz, now()) at time zone 'UTC' as now) clock
-where found.day < least((clock.now - $2::int * interval '1 day')::date, clock.now::date - 2)
+where found.day < least((clock.now - $2::float8 * interval '1 day')::date, clock.now::date - 2)
   and (found.state <> 'attached' or (${isDone}))
 order by found.day
 limit $3`;

@@ -25,9 +25,9 @@ export interface Purgeable {
 
 const isOver = `
   case status
-    when 'failed' then ended_at <= coalesce($1::timestamptz, now()) - $2::int * interval '1 day'
+    when 'failed' then ended_at <= coalesce($1::timestamptz, now()) - $2::float8 * interval '1 day'
     when 'dead_letter' then
-      ended_at <= coalesce($1::timestamptz, now()) - $3::int * interval '1 day'
+      ended_at <= coalesce($1::timestamptz, now()) - $3::float8 * interval '1 day'
     else false
   end`;
 
@@ -37,14 +37,14 @@ select * from (
   (
     select id, seq, status, workflow_id, halts_workflow, ended_at from sluice.tasks
     where status = 'failed'
-      and ended_at <= coalesce($1::timestamptz, now()) - $2::int * interval '1 day'
+      and ended_at <= coalesce($1::timestamptz, now()) - $2::float8 * interval '1 day'
     order by ended_at limit $4
   )
   union all
   (
     select id, seq, status, workflow_id, halts_workflow, ended_at from sluice.tasks
     where status = 'dead_letter'
-      and ended_at <= coalesce($1::timestamptz, now()) - $3::int * interval '1 day'
+      and ended_at <= coalesce($1::timestamptz, now()) - $3::float8 * interval '1 day'
     order by ended_at limit $4
   )
 ) ended

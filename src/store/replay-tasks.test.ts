@@ -58,6 +58,28 @@ describeOnEveryDatabase('replayTasks', (db) => {
     expect(await db().query('select from sluice.task_history')).toEqual([]);
   });
 
+  it('R-RE5: may be spread over time, which is written with the replay', async () => {
+    const first = await seedTask(db(), { status: 'dead_letter' });
+    const second = await seedTask(db(), { status: 'dead_letter' });
+    const taskIds = [second.taskId, first.taskId];
+    await replayTasks(db(), taskIds, {}, atSecond(30), [atSecond(30), atSecond(31)]);
+    expect(await findWaitsFor(db(), second.taskId)).toBe('room');
+    expect(await findWaitsFor(db(), first.taskId)).toBe('time');
+    expect(await findTask(db(), first.taskId, false, atSecond(30))).toMatchObject({
+      runAt: atSecond(31),
+      eligibleAt: atSecond(31),
+    });
+  });
+
+  it('a member that is spread waits for its turn, and then for its time', async () => {
+    const workflowId = 'w';
+    const { taskId } = await seedTask(db(), { status: 'dead_letter', workflowId });
+    const next = await seedTask(db(), { status: 'pending', waitsFor: 'workflow', workflowId });
+    await replayTasks(db(), [taskId], {}, atSecond(30), [atSecond(40)]);
+    expect(await findWaitsFor(db(), taskId)).toBe('time');
+    expect(await findWaitsFor(db(), next.taskId)).toBe('workflow');
+  });
+
   it('keeps the retries spent when asked to', async () => {
     const { taskId } = await seedTask(db(), { status: 'dead_letter', returns: 2 });
     await db().query('update sluice.tasks set retry_count = 3');

@@ -17,12 +17,16 @@ interface RevivedRow extends WindowRow {
   was: TaskState;
 }
 
-/** Brings ended tasks back in line, as if they were submitted now; a completed one never. */
+/**
+ * Brings ended tasks back in line, as if they were submitted now; a completed one never. `dueAt` is
+ * when each of them may run: at once, when it is absent.
+ */
 export function replayTasks(
   db: Database,
   taskIds: readonly TaskId[],
   request: ReplayRequest,
   now: Instant,
+  dueAt: readonly Date[] | null = null,
 ): Promise<ReplayedRow[]> {
   const { newPriority, resetRetryCount = true } = request;
   const parameters = [
@@ -30,53 +34,66 @@ export function replayTasks(
     newPriority === undefined ? null : rankOf(newPriority),
     resetRetryCount,
     now,
+    dueAt,
   ];
   return changeMembers(db, taskIds, now, async (connection) => {
     const revived = await connection.query<RevivedRow>(reviveStatement, parameters);
+    if (revived.length === taskIds.length) return revived.map(toReplayed);
     const restored = await connection.query<RevivedRow>(restoreStatement, parameters);
     return [...revived, ...restored].map(toReplayed);
   });
 }
 
+const wantedTasks = `
+  (select coalesce($4::timestamptz, now()) as now) as clock,
+  unnest($1::uuid[], $5::timestamptz[]) as wanted (id, due_at)`;
+
 // How it ended and that it was brought back: an end without an attempt stands nowhere else.
-const withMarks = `past_attempts || array[
-  json_build_object('queued_at', queued_at, 'ended_at', ended_at, 'became', status),
+const withMarks = `ended.past_attempts || array[
   json_build_object(
-    'ended_at', coalesce($4::timestamptz, now()), 'became', 'pending', 'reason', 'replayed'
-  )
+    'queued_at', ended.queued_at, 'ended_at', ended.ended_at, 'became', ended.status
+  ),
+  json_build_object('ended_at', clock.now, 'became', 'pending', 'reason', 'replayed')
 ]`;
+
+// As at submit: behind its workflow, until it is due, or for room.
+const newWait = `case
+  when ended.workflow_id is not null then 'workflow'
+  when wanted.due_at > clock.now then 'time'
+  else 'room'
+end`;
 
 // A member that waits for its turn can't be late: its deadline runs from its release.
 const newExpiry = `case
-  when workflow_id is not null and dispatch_deadline_seconds is not null then 'infinity'
-  else coalesce($4::timestamptz, now()) + dispatch_deadline_seconds * interval '1 second'
+  when ended.workflow_id is not null and ended.dispatch_deadline_seconds is not null then 'infinity'
+  else greatest(clock.now, wanted.due_at) + ended.dispatch_deadline_seconds * interval '1 second'
 end`;
 
 // The counts of going back at no cost start anew with the retries: a task that spent them would
 // otherwise be a dead letter again at once.
 const reviveStatement = `
-  with failed as (
-    select id from sluice.tasks where id = any($1::uuid[]) and status = 'failed'
-  )
-  update sluice.tasks set
+  update sluice.tasks task set
     status = 'pending',
-    waits_for = case when workflow_id is null then 'room' else 'workflow' end,
-    priority = coalesce($2::smallint, priority),
-    eligible_at = coalesce($4::timestamptz, now()),
+    waits_for = ${newWait},
+    priority = coalesce($2::smallint, task.priority),
+    eligible_at = greatest(clock.now, wanted.due_at),
     expires_at = ${newExpiry},
-    run_at = null,
+    run_at = wanted.due_at,
     queued_at = null,
     ended_at = null,
     error = null,
     progress_percent = null,
     progress_message = null,
-    retry_count = case when $3::boolean then 0 else retry_count end,
-    deferrals = case when $3::boolean then 0 else deferrals end,
-    returns = case when $3::boolean then 0 else returns end,
+    retry_count = case when $3::boolean then 0 else task.retry_count end,
+    deferrals = case when $3::boolean then 0 else task.deferrals end,
+    returns = case when $3::boolean then 0 else task.returns end,
+    runs_before_replay = task.attempt - case when $3::boolean then 0 else task.returns end,
     past_attempts = ${withMarks}
-  where id = any($1::uuid[]) and status in ('dead_letter', 'failed')
-  returning id, queue, task_type, capabilities, priority,
-    case when id = any(array(select id from failed)) then 'failed' else 'dead_letter' end as was`;
+  from ${wantedTasks},
+    lateral (select ctid as place, * from sluice.tasks where id = wanted.id offset 0) as ended
+  where task.ctid = ended.place and task.status in ('dead_letter', 'failed')
+  returning task.id, task.queue, task.task_type, task.capabilities, task.priority,
+    ended.status as was`;
 
 // Its parameters may be gone already: inputs are kept only as long as something living is as old.
 const restoreStatement = `
@@ -88,16 +105,18 @@ const restoreStatement = `
   )
   insert into sluice.tasks
     (id, seq, queue, task_type, capabilities, priority, status, waits_for, created_at, eligible_at,
-     dispatch_deadline_seconds, expires_at, timeout_seconds, max_retries, retry_count, attempt,
-     deferrals, returns, workflow_id, halts_workflow, idempotency_key, cost, user_id, tags,
-     trace_id, past_attempts)
-  select id, seq, queue, task_type, capabilities, coalesce($2::smallint, priority), 'pending',
-    case when workflow_id is null then 'room' else 'workflow' end, created_at,
-    coalesce($4::timestamptz, now()), dispatch_deadline_seconds, ${newExpiry},
-    timeout_seconds, max_retries, case when $3::boolean then 0 else retry_count end, attempt,
+     dispatch_deadline_seconds, expires_at, run_at, timeout_seconds, max_retries, retry_count,
+     attempt, deferrals, returns, runs_before_replay, workflow_id, halts_workflow, idempotency_key,
+     cost, user_id, tags, trace_id, past_attempts)
+  select ended.id, seq, queue, task_type, capabilities, coalesce($2::smallint, priority), 'pending',
+    ${newWait}, created_at, greatest(clock.now, wanted.due_at), dispatch_deadline_seconds,
+    ${newExpiry}, wanted.due_at, timeout_seconds, max_retries,
+    case when $3::boolean then 0 else retry_count end, attempt,
     case when $3::boolean then 0 else deferrals end, case when $3::boolean then 0 else returns end,
+    attempt - case when $3::boolean then 0 else returns end,
     workflow_id, halts_workflow, idempotency_key, cost, user_id, tags, trace_id, ${withMarks}
-  from ended
+  from ended, ${wantedTasks}
+  where wanted.id = ended.id
   returning id, queue, task_type, capabilities, priority, 'cancelled' as was`;
 
 function toReplayed(row: RevivedRow): ReplayedRow {

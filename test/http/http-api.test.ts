@@ -121,7 +121,12 @@ describe('the same calls as in-process', () => {
     await remote.deleteLimit('far/limit');
     expect(await remote.getStatistics()).toMatchObject({ workers: {} });
     expect(await remote.listDeadLetters({ queue: 'far/queue' })).toMatchObject({ totalCount: 0 });
-    expect(await remote.replayDeadLetters({ queue: 'far/queue' })).toEqual({ replayed: 0 });
+    const replay = { perSecond: 5, newPriority: 'high' } as const;
+    expect(await remote.replayDeadLetters({ queue: 'far/queue', since: until }, replay)).toEqual({
+      replayed: 0,
+      lastDueAt: null,
+      nextCursor: null,
+    });
     expect(await remote.analyseDeadLetters()).toEqual([]);
   });
 

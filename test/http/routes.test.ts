@@ -263,8 +263,15 @@ describe('dead letters', () => {
     const { patterns } = analysis.json<{ patterns: { queue: string; code: string }[] }>();
     expect(patterns.filter(({ queue }) => queue === 'dlq-routes')).toHaveLength(2);
     expect((await call(post(`/api/v1/dlq/${one}/replay`))).json()).toMatchObject({ task_id: one });
-    const rest = await call(post('/api/v1/dlq/replay', { queue: 'dlq-routes' }));
-    expect(rest.json()).toEqual({ replayed: 1 });
+    const body = { queue: 'dlq-routes', since: '2020-01-01T00:00:00Z', per_second: 5 };
+    const rest = await call(post('/api/v1/dlq/replay', body));
+    expect(rest.json()).toEqual({
+      replayed: 1,
+      last_due_at: expect.any(String) as string,
+      next_cursor: null,
+    });
+    const wrong = await call(post('/api/v1/dlq/replay', { ...body, cursor: 'bm90LW91cnM' }));
+    expect([wrong.status, wrong.json().code]).toEqual([400, 'invalid_request']);
   });
 });
 

@@ -1,24 +1,33 @@
-import type { Command } from 'commander';
+import { InvalidArgumentError, Option, type Command } from 'commander';
 import type { Priority } from '../../domain/priority.js';
 import { taskIdFromWire } from '../../protocol/common-wire.js';
 import {
   deadLetterAnalysisToWire,
   deadLetterPageToWire,
+  replayedToWire,
 } from '../../protocol/dead-letters-wire.js';
 import { taskToWire } from '../../protocol/tasks-wire.js';
-import type { DeadLetterFilter, DeadLetterPattern } from '../../protocol/api.js';
+import type {
+  DeadLetterFilter,
+  DeadLetterPattern,
+  DeadLetterReplay,
+  SluiceApi,
+} from '../../protocol/api.js';
 import { defined } from '../../protocol/defined.js';
 import { CliError } from '../failure.js';
-import { limitOption, priorityOption } from '../options.js';
+import { limitOption, priorityOption, wholeNumber } from '../options.js';
 import { printJson, printLine, printNote, printTable } from '../output.js';
-import { readableAge, readableState } from '../readable.js';
+import { readableAge, readableSeconds, readableState } from '../readable.js';
 import { remoteApi, withRemoteOptions, type RemoteOptions } from '../remote.js';
+import { replayAll } from '../replay-all.js';
 import { printTasks } from './tasks.js';
 
 interface FilterOptions extends RemoteOptions {
   readonly queue?: string;
   readonly type?: string;
   readonly code?: string;
+  readonly since?: Date;
+  readonly until?: Date;
 }
 
 interface ListOptions extends FilterOptions {
@@ -28,8 +37,13 @@ interface ListOptions extends FilterOptions {
 
 interface ReplayOptions extends FilterOptions {
   readonly priority?: Priority;
+  readonly perSecond?: number;
   readonly all?: boolean;
+  readonly dryRun?: boolean;
 }
+
+/** The server's own, for what a dry run says. */
+const usualPerSecond = 100;
 
 export function dlqCommand(program: Command): void {
   const dlq = program.command('dlq').description('Dead letters: tasks that will not run again');
@@ -42,7 +56,14 @@ export function dlqCommand(program: Command): void {
   ).action(runAnalysis);
   withFilter(dlq.command('replay [id]').description('Run one again, or all that the filter meets'))
     .addOption(priorityOption('--priority <priority>', 'a new priority'))
+    .addOption(
+      new Option(
+        '--per-second <n>',
+        `how many become due in a second (${usualPerSecond})`,
+      ).argParser(wholeNumber(1, 1_000_000)),
+    )
     .option('--all', 'every dead letter there is')
+    .option('--dry-run', 'only say how many there are, and how long it would take')
     .action(runReplay);
 }
 
@@ -50,7 +71,15 @@ function withFilter(command: Command): Command {
   return withRemoteOptions(command)
     .option('--queue <name>', 'only of this queue')
     .option('--type <type>', 'only of this task type')
-    .option('--code <code>', 'only with this error');
+    .option('--code <code>', 'only with this error')
+    .option('--since <time>', 'only those that ended then or later, as 2026-01-31T12:00Z', instant)
+    .option('--until <time>', 'only those that ended before', instant);
+}
+
+function instant(text: string): Date {
+  const at = new Date(text);
+  if (!Number.isNaN(at.getTime())) return at;
+  throw new InvalidArgumentError('It must be a time, like 2026-01-31T12:00Z.');
 }
 
 async function runList(options: ListOptions): Promise<void> {
@@ -87,17 +116,52 @@ async function runReplay(id: string | undefined, options: ReplayOptions): Promis
   }
   const filter = filterOf(options);
   if (Object.keys(filter).length === 0 && options.all !== true) {
-    throw new CliError('Which ones? Name a task, --queue, --type or --code; or say --all.', {
-      exitCode: 2,
-    });
+    throw new CliError(
+      'Which ones? Name a task, --queue, --type, --code, --since or --until; or say --all.',
+      {
+        exitCode: 2,
+      },
+    );
   }
-  const answer = await api.replayDeadLetters(filter, request);
-  if (options.json === true) printJson(answer);
-  else printLine(`${answer.replayed} replayed`);
+  if (options.dryRun === true) await runDryRun(api, filter, options);
+  else
+    await runReplayMany(
+      api,
+      filter,
+      { ...request, ...defined({ perSecond: options.perSecond }) },
+      options,
+    );
 }
 
-function filterOf({ queue, type: taskType, code }: FilterOptions): DeadLetterFilter {
-  return defined({ queue, taskType, code });
+async function runDryRun(
+  api: SluiceApi,
+  filter: DeadLetterFilter,
+  { perSecond = usualPerSecond, json }: ReplayOptions,
+): Promise<void> {
+  const { totalCount } = await api.listDeadLetters(filter, { limit: 1 });
+  const seconds = Math.max(0, totalCount - 1) / perSecond;
+  if (json === true) printJson({ would_replay: totalCount, seconds });
+  else printLine(`${totalCount} would be replayed, over ${readableSeconds(seconds)}`);
+}
+
+async function runReplayMany(
+  api: SluiceApi,
+  filter: DeadLetterFilter,
+  request: DeadLetterReplay,
+  { json }: ReplayOptions,
+): Promise<void> {
+  const { replayed, lastDueAt } = await replayAll(api, filter, request);
+  if (json === true) {
+    printJson(replayedToWire({ replayed, lastDueAt, nextCursor: null }));
+    return;
+  }
+  const leftSeconds = lastDueAt === null ? 0 : (lastDueAt.getTime() - Date.now()) / 1000;
+  const until = leftSeconds > 1 ? `; the last is due in ${readableSeconds(leftSeconds)}` : '';
+  printLine(`${replayed} replayed${until}`);
+}
+
+function filterOf({ queue, type: taskType, code, since, until }: FilterOptions): DeadLetterFilter {
+  return defined({ queue, taskType, code, since, until });
 }
 
 function printPatterns(patterns: readonly DeadLetterPattern[]): void {

@@ -11,6 +11,8 @@ import {
   deadLetterAnalysisToWire,
   deadLetterFilterFromWire,
   deadLetterPageToWire,
+  deadLetterReplayFromWire,
+  replayedToWire,
 } from '../../protocol/dead-letters-wire.js';
 import { replaySchema, taskSchema } from '../../protocol/tasks-schema.js';
 import { replayFromWire, taskToWire } from '../../protocol/tasks-wire.js';
@@ -55,15 +57,17 @@ export function deadLetterRoutes(app: App, { api }: AppParts): void {
       schema: {
         tags,
         summary: 'Bring back all dead letters that match a filter',
-        description: 'Without a filter: all of them.',
+        description:
+          'Without a filter: all of them. They become due one after the other, `per_second` of ' +
+          'them. One call brings back 10,000 at most; call again with `cursor` while ' +
+          '`next_cursor` is not null.',
         body: replayDeadLettersSchema,
         response: { 200: replayedSchema },
       },
     },
     async ({ body }) => {
       const filter = deadLetterFilterFromWire(body);
-      const { replayed } = await api.replayDeadLetters(filter, replayFromWire(body));
-      return { replayed };
+      return replayedToWire(await api.replayDeadLetters(filter, deadLetterReplayFromWire(body)));
     },
   );
 
