@@ -432,8 +432,8 @@ export class Engine implements api.SluiceApi {
 
   replayDeadLetters(
     filter: api.DeadLetterFilter,
-    request: api.ReplayRequest = {},
-  ): Promise<{ readonly replayed: number }> {
+    request: api.DeadLetterReplay = {},
+  ): Promise<api.ReplayedDeadLetters> {
     return refusing(this.#replay.replayDeadLetters(filter, request));
   }
 
