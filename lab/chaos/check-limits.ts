@@ -15,24 +15,59 @@ import {
  */
 const deliveryMs = 1_000;
 
-export function checkLimits(history: ChaosHistory): Finding[] {
+/** The most that was seen of a queue, and how much it may be. */
+export interface Peak {
+  readonly what: 'in a window' | 'at once';
+  readonly queue: string;
+  readonly seen: number;
+  readonly allowed: number;
+}
+
+export function findPeaks(history: ChaosHistory): readonly Peak[] {
   return [
-    ...history.limits.flatMap((bound) => checkRate(history, bound)),
-    ...history.slots.flatMap((bound) => checkSlots(history, bound)),
+    ...history.limits.map((bound) => findRatePeak(history, bound)),
+    ...history.slots.map((bound) => findSlotPeak(history, bound)),
   ];
 }
 
-function attemptsOf({ rows }: ChaosHistory, queue: string): readonly Attempt[] {
-  return rows.filter((row) => row.queue === queue).flatMap(({ attempts }) => attempts);
+export function checkLimits(peaks: readonly Peak[]): Finding[] {
+  return peaks
+    .filter(({ seen, allowed }) => seen > allowed)
+    .map(({ what, queue, seen, allowed }) =>
+      finding(
+        what === 'at once' ? 'too many at once' : 'over the limit',
+        `${queue}: ${seen} ${what}, ${allowed} allowed`,
+      ),
+    );
 }
 
-function checkRate(history: ChaosHistory, bound: RateBound): Finding[] {
+/**
+ * By the times of the database. A claim that was committed while its connection broke has reached
+ * nobody: its slot and its tokens are given to others, and it goes back without having run.
+ */
+function attemptsOf({ rows, begins }: ChaosHistory, queue: string): readonly Attempt[] {
+  const begun = new Set(begins.map(({ taskId, attempt }) => `${taskId} ${attempt}`));
+  return rows
+    .filter((row) => row.queue === queue)
+    .flatMap(({ taskId, attempts }) =>
+      attempts.filter(({ attempt }) => begun.has(`${taskId} ${attempt}`)),
+    );
+}
+
+function findRatePeak(history: ChaosHistory, { queue, most, windowMs }: RateBound): Peak {
   const stalls = history.faults.filter(({ kind }) => kind.startsWith('freeze'));
-  const grants = attemptsOf(history, bound.queue).map(({ from }) => grantSpan(from, stalls));
-  const most = mostCertainlyWithin(grants, bound.windowMs);
-  if (most <= bound.most) return [];
-  const detail = `${bound.queue}: ${most} in ${bound.windowMs} ms, ${bound.most} allowed`;
-  return [finding('over the limit', detail)];
+  const grants = attemptsOf(history, queue).map(({ from }) => grantSpan(from, stalls));
+  const seen = mostCertainlyWithin(grants, windowMs);
+  return { what: 'in a window', queue, seen, allowed: most };
+}
+
+function findSlotPeak(history: ChaosHistory, { queue, most }: SlotBound): Peak {
+  const stretches = attemptsOf(history, queue).map(({ from, to }) => ({
+    from,
+    to: to ?? Infinity,
+  }));
+  const seen = overlapOf(stretches, most, Infinity).most;
+  return { what: 'at once', queue, seen, allowed: most };
 }
 
 interface GrantSpan {
@@ -66,14 +101,4 @@ function mostCertainlyWithin(grants: readonly GrantSpan[], windowMs: number): nu
     return count;
   });
   return counts.reduce((most, count) => Math.max(most, count), 0);
-}
-
-function checkSlots(history: ChaosHistory, bound: SlotBound): Finding[] {
-  const stretches = attemptsOf(history, bound.queue).map(({ from, to }) => ({
-    from,
-    to: to ?? Infinity,
-  }));
-  const { most } = overlapOf(stretches, bound.most, Infinity);
-  if (most <= bound.most) return [];
-  return [finding('too many at once', `${bound.queue}: ${most} at once, ${bound.most} allowed`)];
 }

@@ -16,7 +16,7 @@ export interface Repeats {
   readonly again: number;
   /** How many of them had their handler begun. */
   readonly begunAgain: number;
-  /** What explains them: `planned`, or the kind of the first fault that met them. */
+  /** What explains them: `planned`, or the kind of the fault that met them, the nearest first. */
   readonly reasons: ReadonlyMap<string, number>;
 }
 
@@ -46,15 +46,18 @@ function isWithoutEnd({ outcome }: Attempt): boolean {
 
 function reasonOf(attempt: Attempt, fails: number, history: ChaosHistory): string | null {
   if (attempt.outcome === 'failed') return attempt.attempt <= fails ? 'planned' : null;
-  return history.faults.find((fault) => meets(fault, attempt, history))?.kind ?? null;
+  const { worker } = attempt;
+  const server = worker === null ? null : history.serverOf.get(worker);
+  const met = history.faults.filter((fault) => overlaps(fault, attempt));
+  for (const target of [worker, server, 'postgres', 'redis']) {
+    const fault = met.find((one) => one.target === target);
+    if (fault !== undefined) return fault.kind;
+  }
+  return null;
 }
 
-function meets(fault: FaultSpan, attempt: Attempt, { serverOf }: ChaosHistory): boolean {
-  const overlaps = fault.from <= (attempt.to ?? Infinity) && fault.to + aftermathMs >= attempt.from;
-  if (!overlaps) return false;
-  const { worker } = attempt;
-  const concerned = ['postgres', 'redis', worker, worker === null ? null : serverOf.get(worker)];
-  return concerned.includes(fault.target);
+function overlaps(fault: FaultSpan, attempt: Attempt): boolean {
+  return fault.from <= (attempt.to ?? Infinity) && fault.to + aftermathMs >= attempt.from;
 }
 
 /** One attempt is one run of the handler. */

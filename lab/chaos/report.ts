@@ -47,8 +47,16 @@ function loadRows({ history, schedule }: ChaosRun): Row[] {
 }
 
 function noteRows(run: ChaosRun, again: number): Row[] {
-  const { reasons, begunAgain } = run.verdict.repeats;
+  const { repeats, peaks } = run.verdict;
+  const { reasons, begunAgain } = repeats;
   return [
+    noted({
+      what: 'the most starts in a window, as far as certain, and the most at once',
+      measured: peaks
+        .map(({ queue, seen, allowed, what }) => `${queue} ${seen} of ${allowed} ${what}`)
+        .join(', '),
+      numbers: {},
+    }),
     noted({
       what: 'attempts that were repeated; of these, with a handler that had begun',
       measured: `${count(again)}; ${count(begunAgain)}`,

@@ -18,7 +18,7 @@ export interface PlannedTask {
 }
 
 const limited = { rate: 40, perSeconds: 10, burst: null };
-const bursty = { rate: 20, perSeconds: 10, burst: 20 };
+const bursty = { rate: 20, perSeconds: 10, burst: 10 };
 const narrow = 3;
 
 export const queues: Readonly<Record<string, QueueChange>> = {

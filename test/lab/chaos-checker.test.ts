@@ -160,9 +160,15 @@ describe('R-RE8: the checker of a chaos run', () => {
     expect(rulesOf(history(over, { faults }))).toEqual([]);
   });
 
-  it('finds more at once than there are slots, also when one of them was cut short', () => {
-    const third = row('third', [attempt(60_600, 60_700)], { queue: 'narrow' });
-    expect(rulesOf(history({ narrow: [...rows.narrow, third] }))).toEqual(['too many at once']);
+  it('finds more at once than there are slots, but not what reached nobody', () => {
+    const lapsed = attempt(60_600, 60_700, { outcome: 'lapsed' });
+    const third = row('third', [lapsed, attempt(63_000, 63_100, second)], { queue: 'narrow' });
+    const killed = { kind: 'kill worker', target: 'worker-0', from: 60_650, to: 60_660 };
+    const faults = [...history().faults, killed];
+    const over = history({ narrow: [...rows.narrow, third] }, { faults });
+    expect(rulesOf(over)).toEqual(['too many at once']);
+    const begins = over.begins.filter((one) => one.taskId !== 'third' || one.attempt !== 1);
+    expect(rulesOf({ ...over, begins })).toEqual([]);
   });
 
   it('finds a workflow out of order', () => {
