@@ -8,7 +8,7 @@
 import { readFileSync } from 'node:fs';
 import { z } from 'zod';
 import { startChatService } from '../lab/stand-in/chat-service.js';
-import { defineTask, NonRetriableError, RateLimitedError, Sluice } from '../src/index.js';
+import { defineTask, NonRetriableError, Sluice } from '../src/index.js';
 
 const { OPENAI_API_KEY = '', OPENAI_BASE_URL = '', OPENAI_MODEL = 'gpt-4o-mini' } = process.env;
 const isNamed = OPENAI_API_KEY !== '' || OPENAI_BASE_URL !== '';
@@ -24,6 +24,10 @@ const summarize = defineTask({
   queue: OPENAI_MODEL,
   input: z.object({ title: z.string(), text: z.string() }),
   timeoutSeconds: 60,
+  retry: {
+    codes: { HTTP_400: false, HTTP_401: false, HTTP_404: false, EMPTY_ANSWER: 1 },
+    delaySeconds: [1, 5, 30],
+  },
   run: async ({ title, text }, { signal, usage }) => {
     const response = await fetch(`${service}/chat/completions`, {
       method: 'POST',
@@ -41,7 +45,9 @@ const summarize = defineTask({
     if (!response.ok) throw await refusalOf(response, title);
     const { choices, usage: used } = (await response.json()) as ChatCompletion;
     usage({ tokens: used.total_tokens });
-    return choices[0].message.content;
+    const summary = choices[0].message.content;
+    if (summary === '') throw Object.assign(new Error('It said nothing'), { code: 'EMPTY_ANSWER' });
+    return summary;
   },
 });
 
@@ -50,16 +56,14 @@ interface ChatCompletion {
   readonly usage: { readonly total_tokens: number };
 }
 
-/** What Sluice should do about it: put it off at no cost, try again, or give it up. */
+/** With its status and headers Sluice knows what to do: nobody has to look for 429 or Retry-After. */
 async function refusalOf(response: Response, title: string): Promise<Error> {
   const { status, headers } = response;
   const message = `${status}: ${await response.text()}`;
   console.log(`      ${title}: the service answered ${status}`);
   // Nothing left on the account: no waiting helps.
-  if (status === 429 && !message.includes('insufficient_quota')) {
-    return new RateLimitedError(Number(headers.get('retry-after') ?? 5), message);
-  }
-  return status >= 500 ? new Error(message) : new NonRetriableError(message);
+  if (message.includes('insufficient_quota')) return new NonRetriableError(message);
+  return Object.assign(new Error(message), { code: `HTTP_${status}`, status, headers });
 }
 
 await using sluice = await Sluice.open();

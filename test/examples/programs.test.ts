@@ -66,7 +66,7 @@ describe('examples', { timeout: 180_000 }, () => {
     expect(refused).toMatchObject({
       status: 'dead_letter',
       retryCount: 0,
-      error: { code: 'NON_RETRIABLE', message: expect.stringContaining('400') as string },
+      error: { code: 'HTTP_400', message: expect.stringContaining('400') as string },
     });
     expect(lines.filter((line) => line.includes('answered 429'))).toHaveLength(counts.rateLimited);
     expect(lines).toContainEqual(expect.stringMatching(/^16\/16 /));
