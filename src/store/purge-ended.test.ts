@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 import { atSecond, seedTask, zero } from '../../test/store/seed.js';
 import { describeOnEveryDatabase, describeOnPostgres } from '../../test/store/support.js';
 import type { TaskId } from '../domain/ids.js';
-import type { Queryable } from './database.js';
+import type { Database, Queryable } from './database.js';
 import { findPurgeable, giveUpWorkflow, purgeEnded, type HaltingRow } from './purge-ended.js';
 import { findTask, findWaitsFor } from './read-tasks.js';
 import { replayTasks } from './replay-tasks.js';
@@ -30,7 +30,7 @@ async function haltedWorkflow(
   return { first, behind: [second.taskId, third.taskId] };
 }
 
-async function findHalting(db: Queryable): Promise<HaltingRow> {
+async function findHalting(db: Database): Promise<HaltingRow> {
   const { halting } = await findPurgeable(db, kept, 100, zero);
   if (halting[0] === undefined) throw new Error('nothing halts a workflow for that long');
   return halting[0];

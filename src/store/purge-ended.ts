@@ -23,6 +23,9 @@ export interface Purgeable {
   readonly halting: readonly HaltingRow[];
 }
 
+/** What is taken for little would be read and sorted as a whole, however much there is. */
+const inOrderOfIndex = 'set local enable_bitmapscan = off; set local enable_sort = off';
+
 const isOver = `
   case status
     when 'failed' then ended_at <= coalesce($1::timestamptz, now()) - $2::float8 * interval '1 day'
@@ -61,13 +64,16 @@ interface EndedRow {
 
 /** Dead letters and failed tasks that ended too long ago, the oldest first. */
 export async function findPurgeable(
-  db: Queryable,
+  db: Database,
   kept: KeptDays,
   limit: number,
   now: Instant,
 ): Promise<Purgeable> {
-  const parameters = [now, kept.failed, kept.deadLetter, limit];
-  const rows = await db.query<EndedRow>(findPurgeableSql, parameters);
+  const rows = await db.transaction(async (tx) => {
+    await tx.run(inOrderOfIndex);
+    const parameters = [now, kept.failed, kept.deadLetter, limit];
+    return tx.query<EndedRow>(findPurgeableSql, parameters);
+  });
   const halting = rows.flatMap(({ id, seq, status, workflow_id, halts_workflow }) =>
     workflow_id === null || !halts_workflow
       ? []
@@ -150,8 +156,7 @@ async function findBehind(
   seq: number,
   limit: number,
 ): Promise<TaskId[]> {
-  // A workflow that is taken for a short one would be read and sorted as a whole.
-  await tx.run('set local enable_bitmapscan = off; set local enable_sort = off');
+  await tx.run(inOrderOfIndex);
   const rows = await tx.query<{ id: TaskId }>(
     `select id from sluice.tasks
      where workflow_id = $1 and (status not in ('dead_letter', 'failed') or halts_workflow)
