@@ -202,14 +202,17 @@ describe('R-RE9: recovering', () => {
     expect(afterTime(circuit, startMs + minuteMs)).toBe(closed);
   });
 
-  it('a 429 opens it again, but not one that began before', () => {
-    const circuit = recovering({ reason: 'rate_limited', trips: 2 });
-    expect(after(circuit, limited(0, startMs), startMs + 5)).toMatchObject({
+  it('a 429 opens it again, to go on with half as many, but not one that began before', () => {
+    const circuit = recovering({ reason: 'rate_limited', trips: 4 });
+    const nowMs = startMs + 5;
+    expect(after(circuit, limited(0, startMs), nowMs)).toMatchObject({
       kind: 'open',
-      trips: 3,
-      slots: 40,
+      untilMs: nowMs + 1_000,
+      trips: 0,
+      slots: 20,
     });
-    expect(after(circuit, limited(60_000, startMs - 1), startMs + 5)).toBe(circuit);
+    expect(after({ ...circuit, slots: 1 }, limited(0, startMs), nowMs)).toMatchObject({ slots: 1 });
+    expect(after(circuit, limited(60_000, startMs - 1), nowMs)).toBe(circuit);
   });
 
   it('a lone absence does not open it again, five in a row do', () => {
@@ -298,6 +301,37 @@ describe('R-RE9: over a whole outage', () => {
       }),
       { numRuns: 100 },
     );
+  });
+
+  /** Calls of a second each, of which so many are answered, for ten minutes. */
+  function served(allowed: number, slots: number): { answers: number; refusals: number } {
+    let standing = fresh;
+    const count = { answers: 0, refusals: 0 };
+    for (let nowMs = startMs; nowMs < startMs + 10 * minuteMs; nowMs += 1_000) {
+      const { circuit } = standing;
+      const { maxConcurrency } = settingsUnder(circuit, defaultQueueSettings);
+      const most = probesOf(circuit) ?? maxConcurrency ?? slots;
+      const calls = closedForMs(circuit, nowMs) > 0 ? 0 : most;
+      const ends = Array.from({ length: calls }, (_, index): Ended => {
+        return index < allowed ? { begunMs: nowMs, answer: answered } : limited(0, nowMs);
+      });
+      count.answers += Math.min(calls, allowed);
+      count.refusals += Math.max(0, calls - allowed);
+      standing = heedAll(standing, ends, nowMs + 1_000);
+      if (circuit.kind === 'closed' && standing.circuit.kind === 'open') {
+        standing = { ...standing, circuit: { ...standing.circuit, slots } };
+      }
+      standing = { ...standing, circuit: afterTime(standing.circuit, nowMs + 1_000) };
+    }
+    return count;
+  }
+
+  it('a service that allows less than the queue asks for is used, and not pestered', () => {
+    for (const allowed of [1, 2, 5, 10, 20, 39]) {
+      const { answers, refusals } = served(allowed, 40);
+      expect(answers / (600 * allowed), `${allowed} of 40`).toBeGreaterThan(0.4);
+      expect(refusals / answers, `${allowed} of 40`).toBeLessThan(1.5);
+    }
   });
 
   it('whatever happens, it goes on in the end: twenty seconds after an answer it is closed', () => {

@@ -25,7 +25,7 @@ interface Trouble {
   readonly reason: PushBack;
   /** How often it opened before, for this reason, since it was last closed. */
   readonly trips: number;
-  /** How many ran when it opened first. */
+  /** How many ran when it opened first; fewer when that turned out to be too many. */
   readonly slots: number;
 }
 
@@ -181,14 +181,24 @@ function answered(circuit: Circuit, nowMs: number): Circuit {
   return { kind: 'recovering', reason, trips, slots, sinceMs: nowMs, step: 0 };
 }
 
-/** A service that names another reason is not twice as bad: its time begins anew. */
 function opened(circuit: Circuit, reason: PushBack, retryAfterMs: number, nowMs: number): Open {
-  const isAgain = circuit.kind !== 'closed' && circuit.reason === reason;
-  const trips = isAgain ? circuit.trips + 1 : 0;
-  const slots = circuit.kind === 'closed' ? 0 : circuit.slots;
+  const { trips, slots } = troubleAgain(circuit, reason);
   const { first, most } = openMs[reason];
   const untilMs = Math.ceil(nowMs + Math.max(retryAfterMs, Math.min(first * 2 ** trips, most)));
   return { kind: 'open', reason, trips, slots, untilMs, probesAtMs: untilMs };
+}
+
+/**
+ * With another reason its time begins anew. A 429 in recovery is no refusal of everything, since a
+ * probe was answered: it is called too often still, and goes on with half as many.
+ */
+function troubleAgain(circuit: Circuit, reason: PushBack): Omit<Trouble, 'reason'> {
+  if (circuit.kind === 'closed') return { trips: 0, slots: 0 };
+  const { slots } = circuit;
+  if (circuit.kind === 'recovering' && reason === 'rate_limited') {
+    return { trips: 0, slots: Math.max(1, Math.ceil(slots / 2)) };
+  }
+  return { trips: circuit.reason === reason ? circuit.trips + 1 : 0, slots };
 }
 
 function postponed(circuit: Circuit, answer: Answer, nowMs: number): Circuit {

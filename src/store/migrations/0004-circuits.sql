@@ -9,7 +9,7 @@ alter table sluice.queues
   -- Recovering: since when, and how far.
   add column circuit_since timestamptz,
   add column circuit_step smallint,
-  -- How often it opened before since it was closed, and how many tasks ran when it opened first.
+  -- How often it opened before since it was closed, and of how many slots it recovers a share.
   add column circuit_trips integer not null default 0,
   add column circuit_slots integer not null default 0,
   add constraint queues_circuit_known check (circuit in ('closed', 'open', 'recovering')),
