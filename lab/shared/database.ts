@@ -1,12 +1,13 @@
 import { randomBytes } from 'node:crypto';
-import { Client } from 'pg';
+import { Client, Pool } from 'pg';
 
 /** A database of its own for a cluster, and a way to look into it. */
 export class LabDatabase {
   readonly url: string;
   readonly #serverUrl: string;
   readonly #name: string;
-  readonly #client: Client;
+  /** One connection, and another when that one broke. */
+  readonly #pool: Pool;
 
   private constructor(serverUrl: string, name: string) {
     const url = new URL(serverUrl);
@@ -14,23 +15,22 @@ export class LabDatabase {
     this.url = url.href;
     this.#serverUrl = serverUrl;
     this.#name = name;
-    this.#client = new Client({ connectionString: this.url });
+    this.#pool = new Pool({ connectionString: this.url, max: 1 });
+    this.#pool.on('error', () => undefined);
   }
 
   static async create(serverUrl: string): Promise<LabDatabase> {
     const name = `lab_${randomBytes(4).toString('hex')}`;
     await runOn(serverUrl, `create database ${name}`);
-    const database = new LabDatabase(serverUrl, name);
-    await database.#client.connect();
-    return database;
+    return new LabDatabase(serverUrl, name);
   }
 
   async query<Row extends object>(text: string, values: readonly unknown[] = []): Promise<Row[]> {
-    return (await this.#client.query<Row>(text, [...values])).rows;
+    return (await this.#pool.query<Row>(text, [...values])).rows;
   }
 
   async drop(): Promise<void> {
-    await this.#client.end();
+    await this.#pool.end();
     await runOn(this.#serverUrl, `drop database ${this.#name} with (force)`);
   }
 }

@@ -21,6 +21,8 @@ export interface FleetWorkerOptions {
   readonly at?: number;
   readonly args?: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
+  /** Absent: the tasks of this folder. */
+  readonly module?: string;
 }
 
 export interface FleetWorker extends FleetWorkerOptions {
@@ -31,6 +33,7 @@ export interface FleetWorker extends FleetWorkerOptions {
 /** Ends a scenario that hangs. */
 const patienceMs = 120_000;
 const lookEveryMs = 20;
+const ownTasks = join(import.meta.dirname, 'tasks.mjs');
 
 /** Servers and `sluice worker` processes, whose handlers write down what they do. */
 export class Fleet extends Service {
@@ -55,11 +58,11 @@ export class Fleet extends Service {
   }
 
   async startWorker(options: FleetWorkerOptions): Promise<FleetWorker> {
-    const { name, concurrency, at = 0, args = [], env } = options;
+    const { name, concurrency, at = 0, args = [], env, module = ownTasks } = options;
     const process = new Child({
       args: [
         ...[cli, 'worker', '--url', this.url(at), '--name', name],
-        ...['--module', join(import.meta.dirname, 'tasks.mjs')],
+        ...['--module', module],
         ...['--concurrency', String(concurrency), ...args],
       ],
       env: { RUN_LOG: this.file('runs'), WORKER_NAME: name, ...env },
