@@ -1,8 +1,10 @@
 import { readFileSync } from 'node:fs';
 
+import { Client } from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
-import { createTestDatabase, type TestDatabase } from '../../test/support/postgres.js';
+import { createEmptyDatabase, type TestDatabase } from '../../test/support/postgres.js';
+import { until } from '../../test/support/until.js';
 import type { Database } from './database.js';
 import { findInstallationId } from './installation.js';
 import { findLimitsChanged, putLimit } from './limits.js';
@@ -26,7 +28,7 @@ describe('migrate', () => {
     let pools: Database[];
 
     beforeAll(async () => {
-      database = await createTestDatabase();
+      database = await createEmptyDatabase();
       pools = await Promise.all(
         Array.from({ length: 4 }, () => openPgDatabase({ url: database.url })),
       );
@@ -52,14 +54,9 @@ describe('migrate', () => {
     let db: Database;
 
     beforeAll(async () => {
-      database = await createTestDatabase();
+      database = await createEmptyDatabase();
       db = await openPgDatabase({ url: database.url });
-      await db.run(`
-        create schema sluice;
-        create table sluice.migrations (version integer primary key, applied_at timestamptz);
-        insert into sluice.migrations values (1, now());
-      `);
-      await db.run(readFileSync(new URL('./migrations/0001-tasks.sql', import.meta.url), 'utf8'));
+      await makeFirstVersion(db);
     });
     afterAll(async () => {
       await db.close();
@@ -79,7 +76,46 @@ describe('migrate', () => {
       expect((await putLimit(db, 'new', limit)).version).toBe(43);
     });
   });
+
+  it('R-ST8, R-ST7: one that waits for an open transaction lets all others go on', async () => {
+    const database = await createEmptyDatabase();
+    const [db, server] = await Promise.all([
+      openPgDatabase({ url: database.url }),
+      openPgDatabase({ url: database.url }),
+    ]);
+    const somebody = new Client({ connectionString: database.url });
+    try {
+      await makeFirstVersion(db);
+      await somebody.connect();
+      await somebody.query('begin; lock table sluice.tasks in row exclusive mode');
+      const migrating = migrate(db);
+      await until('it to wait', async () => (await server.query(waitingLocksSql)).length > 0);
+      for (let time = 0; time < 100; time += 1) {
+        await server.query('update sluice.tasks set queue = queue where false');
+      }
+      expect(await schemaVersion(server)).toBeLessThan(latestVersion);
+      await somebody.query('commit');
+      expect(await migrating).toEqual({ from: 1, to: latestVersion });
+    } finally {
+      await somebody.end();
+      await Promise.all([db.close(), server.close()]);
+      await database.drop();
+    }
+  });
 });
+
+const waitingLocksSql = `
+  select from pg_locks
+  where relation = 'sluice.tasks'::regclass and not granted`;
+
+async function makeFirstVersion(db: Database): Promise<void> {
+  await db.run(`
+    create schema sluice;
+    create table sluice.migrations (version integer primary key, applied_at timestamptz);
+    insert into sluice.migrations values (1, now());
+  `);
+  await db.run(readFileSync(new URL('./migrations/0001-tasks.sql', import.meta.url), 'utf8'));
+}
 
 async function hasAnIdThatStays(db: Database): Promise<void> {
   const id = await findInstallationId(db);

@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
+import { setTimeout as delay } from 'node:timers/promises';
 
-import type { Database, Queryable } from './database.js';
+import { LockedError, type Database, type Queryable } from './database.js';
 
 interface Migration {
   readonly version: number;
@@ -24,14 +25,30 @@ export const latestVersion = migrations.at(-1)?.version ?? 0;
 /** Any number, as long as nobody else in this database uses it. */
 const migrationLock = 7_378_697_629;
 
+/** Whoever comes after a lock that waits has to wait as well: less than any statement is patient. */
+const lockTimeout = '50ms';
+const lockedRetryMs = 200;
+
 /** Brings the schema to the latest version; leaves a newer one alone. */
 export async function migrate(db: Database): Promise<{ from: number; to: number }> {
   const from = await schemaVersion(db);
   let to = from;
   for (const migration of migrations) {
-    if (migration.version > from) to = await db.transaction((tx) => apply(tx, migration));
+    if (migration.version > from) to = await applyUnlessLocked(db, migration);
   }
   return { from, to };
+}
+
+/** Servers of the version before go on, and somebody's transaction may be open for an hour. */
+async function applyUnlessLocked(db: Database, migration: Migration): Promise<number> {
+  for (;;) {
+    try {
+      return await db.transaction((tx) => apply(tx, migration));
+    } catch (error) {
+      if (!(error instanceof LockedError)) throw error;
+      await delay(lockedRetryMs);
+    }
+  }
 }
 
 /** 0: nothing is there. */
@@ -56,6 +73,7 @@ async function apply(tx: Queryable, { version, script }: Migration): Promise<num
   const reached = await schemaVersion(tx);
   if (reached >= version) return reached;
   await tx.run(`
+    set local lock_timeout = '${lockTimeout}';
     create schema if not exists sluice;
     create table if not exists sluice.migrations (
       version integer primary key,
