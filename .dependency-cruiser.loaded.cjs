@@ -39,7 +39,8 @@ module.exports = {
   options: {
     ...direction.options,
     tsPreCompilationDeps: false,
-    exclude: { dynamic: true },
+    // Nobody who ships imports a test: the direction says so.
+    exclude: { dynamic: true, path: '\\.(test|contract)\\.ts$' },
     cache: { folder: 'node_modules/.cache/dependency-cruiser-loaded', strategy: 'content' },
   },
 };
