@@ -1,13 +1,30 @@
 import { defineConfig } from 'vitest/config';
+import { LongestFirst } from './test/support/longest-first.js';
+
+const all = ['src/**/*.test.ts', 'test/**/*.test.ts'];
+
+/**
+ * These keep no state outside of their tests, so their files run in one process after the other: to
+ * start a process and to compile embedded Postgres in it anew is most of what a short file costs.
+ */
+const together = ['src/{domain,protocol,store}/**/*.test.ts', 'test/store/**/*.test.ts'];
+
+const shared = {
+  setupFiles: 'test/support/seed.ts',
+  pool: 'forks',
+  maxWorkers: 2,
+  testTimeout: 60_000,
+  hookTimeout: 120_000,
+} as const;
 
 export default defineConfig({
   test: {
-    include: ['src/**/*.test.ts', 'test/**/*.test.ts'],
     globalSetup: 'test/support/global-setup.ts',
-    setupFiles: 'test/support/seed.ts',
-    pool: 'forks',
+    sequence: { sequencer: LongestFirst },
     maxWorkers: 2,
-    testTimeout: 60_000,
-    hookTimeout: 120_000,
+    projects: [
+      { test: { ...shared, name: 'apart', include: all, exclude: together } },
+      { test: { ...shared, name: 'together', include: together, isolate: false } },
+    ],
   },
 });

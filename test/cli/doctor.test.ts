@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import { runCli, startCli } from '../support/cli.js';
-import { createTestDatabase, type TestDatabase } from '../support/postgres.js';
+import { createEmptyDatabase, type TestDatabase } from '../support/postgres.js';
 import { getFreePort } from '../support/services/free-port.js';
 
 describe('doctor and migrate', () => {
@@ -11,7 +11,7 @@ describe('doctor and migrate', () => {
   let database: TestDatabase;
   beforeAll(async () => {
     folder = await mkdtemp(join(tmpdir(), 'sluice-doctor-'));
-    database = await createTestDatabase();
+    database = await createEmptyDatabase();
   });
   afterAll(async () => {
     await rm(folder, { recursive: true });

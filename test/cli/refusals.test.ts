@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { runCli, startCli } from '../support/cli.js';
+import { createDataFolder } from '../support/pglite.js';
 import { createTestDatabase } from '../support/postgres.js';
 
 const nobodyThere = 'http://127.0.0.1:1';
@@ -85,6 +86,7 @@ describe('the command line, when something is wrong', () => {
 
   it('a data folder that another process uses', async () => {
     const data = join(folder, 'data');
+    createDataFolder(data);
     const serve = ['serve', '--port', '0', '--data', data, '--log-level', 'silent'];
     await startCli(serve).waitForLine(/^Sluice is ready/);
     const { code, stderr } = await runCli(serve);

@@ -10,7 +10,8 @@ import { runCli, startCli, type CliProcess } from '../support/cli.js';
 import { createTestDatabase } from '../support/postgres.js';
 import { until } from '../support/until.js';
 
-const tasks = join(import.meta.dirname, 'fixtures/process-tasks.ts');
+const tasks = join(import.meta.dirname, 'fixtures/process-tasks.mjs');
+const typedTasks = join(import.meta.dirname, 'fixtures/process-tasks.ts');
 
 describe('R-WO10: sluice worker --processes', () => {
   const closing: (() => Promise<void>)[] = [];
@@ -68,7 +69,8 @@ describe('R-WO10: sluice worker --processes', () => {
   it('runs tasks in all of them, and a killed one is started again', async () => {
     // Its task is given to another when its worker has been silent for this long.
     const server = await startServer({ heartbeatIntervalMs: 500, leaseMs: 3_000 });
-    const worker = await startWorker(server, 3, '--name', 'calls', '--drain-timeout', '1');
+    const named = ['--name', 'calls', '--module', typedTasks];
+    const worker = await startWorker(server, 3, ...named, '--drain-timeout', '1');
     const ids = await submit(server, 'hold', 6);
     const pids = await untilPids(worker, 'holding', 6);
     expect(new Set(pids).size).toBe(3);

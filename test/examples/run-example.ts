@@ -23,7 +23,8 @@ export interface ExampleOptions {
 
 /** An example as a reader would start it, ended after the test at the latest. */
 export function runExample(name: string, options: ExampleOptions = {}): Example {
-  return new Example(process.execPath, ['--import', tsx], name, options);
+  const flags = name.endsWith('.ts') ? ['--import', tsx] : [];
+  return new Example(process.execPath, flags, name, options);
 }
 
 export class Example {

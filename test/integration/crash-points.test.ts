@@ -14,6 +14,7 @@ import { migrate } from '../../src/store/migrate.js';
 import { ensurePartitions } from '../../src/store/partitions.js';
 import { registerWorker } from '../../src/store/workers.js';
 import { atSecond, seedTask, type Seed } from '../store/seed.js';
+import { createDataFolder } from '../support/pglite.js';
 import { createTestDatabase } from '../support/postgres.js';
 import { until } from '../support/until.js';
 import { describeOnPostgres, drafts, quickTicks, submitAll, TestWorker } from './support.js';
@@ -159,6 +160,7 @@ describe('what a killed server left behind', () => {
     onTestFinished(() => {
       rmSync(dataDir, { recursive: true, force: true });
     });
+    createDataFolder(dataDir);
     await recoversAtBoot({ kind: 'pglite', dataDir });
   });
 

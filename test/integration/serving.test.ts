@@ -6,7 +6,7 @@ import { pino } from 'pino';
 import { expect, it, onTestFinished } from 'vitest';
 
 import { NotOurTurnError, openEngine } from '../../src/engine/open-engine.js';
-import { createTestDatabase } from '../support/postgres.js';
+import { createEmptyDatabase } from '../support/postgres.js';
 import { until } from '../support/until.js';
 import {
   describeOnPostgres,
@@ -156,7 +156,7 @@ describeOnPostgres('who serves', (server) => {
   });
 
   it('R-ST8, R-CH12: of four that open an empty database at once, one serves', async () => {
-    const { url, drop } = await createTestDatabase();
+    const { url, drop } = await createEmptyDatabase();
     onTestFinished(drop);
     const engines = await Promise.all(
       Array.from({ length: 4 }, () => openEngine({ database: { kind: 'postgres', url } })),

@@ -7,13 +7,14 @@ import { expect, it, onTestFinished } from 'vitest';
 import { openDatabase, type DatabaseOptions } from '../../src/engine/open-engine.js';
 import { silentLog } from '../../src/runtime/log.js';
 import { runCli, startCli, type CliProcess } from '../support/cli.js';
+import { createDataFolder } from '../support/pglite.js';
 import { createTestDatabase } from '../support/postgres.js';
 import { getFreePort } from '../support/services/free-port.js';
 import { until } from '../support/until.js';
 
 const count = 5_000;
-/** Ends a hung test; how long it takes is the machine's matter. */
-const patienceMs = 120_000;
+/** Ends a hung test; how long it takes is the machine's matter, which looking takes time from. */
+const patiently = { deadlineMs: 120_000, everyMs: 50 };
 const batch = 100;
 const numbers = Array.from({ length: count }, (_, n) => n);
 const env = { SLUICE_HEARTBEAT_INTERVAL_MS: '500', SLUICE_LOG_LEVEL: 'error' };
@@ -21,6 +22,7 @@ const workerModule = join(import.meta.dirname, 'fixtures/record.ts');
 
 it('R-RE8, R-WO9: server killed twice in the middle of 5,000 tasks, embedded', async () => {
   const dataDir = join(temporaryFolder(), 'data');
+  createDataFolder(dataDir);
   await survivesKills({ kind: 'pglite', dataDir }, ['--data', dataDir], [1_000, 3_000]);
 }, 300_000);
 
@@ -32,6 +34,7 @@ it('R-RE8, R-WO9: server killed in the middle of 5,000 tasks, on Postgres', asyn
 
 it('a second process on the same data folder is refused with a sentence', async () => {
   const dataDir = join(temporaryFolder(), 'data');
+  createDataFolder(dataDir);
   const first = await serve(['--data', dataDir, '--port', '0']);
   const { code, stderr } = await runCli(['serve', '--data', dataDir, '--port', '0'], { env });
   expect(code).not.toBe(0);
@@ -59,19 +62,17 @@ async function survivesKills(
 
   const submitting = submitAll(url);
   for (const runs of killAt) {
-    await until(`${runs} runs`, () => runsIn(recordFile).length >= runs, {
-      deadlineMs: patienceMs,
-    });
+    await until(`${runs} runs`, () => runsIn(recordFile).length >= runs, patiently);
     await server.kill('SIGKILL');
     server = await serve(serveArgs);
   }
   const acknowledged = await submitting;
-  await until('every task to have run', () => new Set(runsIn(recordFile)).size === count, {
-    deadlineMs: patienceMs,
-  });
-  await until('every result to be in', async () => (await countWaiting(url)) === 0, {
-    deadlineMs: patienceMs,
-  });
+  await until(
+    'every task to have run',
+    () => new Set(runsIn(recordFile)).size === count,
+    patiently,
+  );
+  await until('every result to be in', async () => (await countWaiting(url)) === 0, patiently);
   await Promise.all(workers.map((worker) => worker.kill('SIGTERM')));
   await server.kill('SIGTERM');
 
@@ -111,9 +112,7 @@ async function submitAll(url: string): Promise<readonly string[]> {
       parameters: { n },
       idempotency_key: `record-${n}`,
     }));
-    const answer = await until('the submit to be acknowledged', () => post(url, tasks), {
-      deadlineMs: patienceMs,
-    });
+    const answer = await until('the submit to be acknowledged', () => post(url, tasks), patiently);
     for (const { task } of answer.results) taskIds.push(task.task_id);
   }
   return taskIds;

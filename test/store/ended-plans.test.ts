@@ -28,7 +28,7 @@ describe('R-ST6: beside days of ended tasks', () => {
   let db: Database;
 
   beforeAll(async () => {
-    database = await createTestDatabase();
+    database = await createTestDatabase('store');
     db = await openPgDatabase({ url: database.url });
     await migrate(db);
     await ensurePartitions(db, 2, null);

@@ -130,7 +130,7 @@ describe.each(shapes)('R-ST1: on $name', ({ isEmpty, prepare }) => {
   let stock: Stock;
 
   beforeAll(async () => {
-    database = await createTestDatabase();
+    database = await createTestDatabase('store');
     db = await openPgDatabase({ url: database.url });
     await migrate(db);
     await ensurePartitions(db, 2, null);

@@ -65,7 +65,7 @@ describe('R-ST1: plans on 100,000 tasks that were never analyzed', () => {
   let cancelled: TaskId;
 
   beforeAll(async () => {
-    database = await createTestDatabase();
+    database = await createTestDatabase('store');
     db = await openPgDatabase({ url: database.url });
     await migrate(db);
     await ensurePartitions(db, 2, null);

@@ -59,7 +59,7 @@ class Stock {
   }
 
   static async create(size: number, known: (typeof statistics)[number]): Promise<Stock> {
-    const database = await createTestDatabase();
+    const database = await createTestDatabase('store');
     const db = await openPgDatabase({ url: database.url });
     await migrate(db);
     await ensurePartitions(db, 2, null);

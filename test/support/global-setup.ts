@@ -1,14 +1,19 @@
 import type { TestProject } from 'vitest/node';
 import { isDistStale } from './dist-freshness.js';
-import { dumpEmptyPglite } from './services/pglite-dump.js';
+import { preparePglite } from './services/pglite-templates.js';
 import { startPostgres } from './services/postgres-server.js';
+import { preparePostgres, type PostgresTemplates } from './services/postgres-templates.js';
 import { startSharedRedis } from './services/redis-server.js';
 
 declare module 'vitest' {
   interface ProvidedContext {
     postgresUrl: string;
+    postgresTemplates: PostgresTemplates;
     redisUrl: string;
+    /** With the schema, as an engine leaves it at its start; and as tests of the store want it. */
     pgliteDump: string;
+    pgliteStoreDump: string;
+    pgliteDataFolder: string;
     distIsStale: boolean;
   }
 }
@@ -17,13 +22,18 @@ export default async function setup(project: TestProject): Promise<() => Promise
   project.provide('distIsStale', isDistStale());
   const postgres = await startPostgres();
   project.provide('postgresUrl', postgres.url);
+  const templates = await preparePostgres(postgres.url);
+  project.provide('postgresTemplates', templates.names);
   const redis = await startSharedRedis();
   project.provide('redisUrl', redis.url);
-  const dump = await dumpEmptyPglite();
-  project.provide('pgliteDump', dump.path);
+  const pglite = await preparePglite();
+  project.provide('pgliteDump', pglite.dumps.engine);
+  project.provide('pgliteStoreDump', pglite.dumps.store);
+  project.provide('pgliteDataFolder', pglite.dataFolder);
   return async () => {
-    dump.remove();
+    pglite.remove();
     await redis.stop();
+    await templates.remove();
     await postgres.stop();
   };
 }

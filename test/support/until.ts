@@ -1,5 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 
+const longestPauseMs = 25;
+
 type Falsy = false | null | undefined | 0 | '';
 
 /**
@@ -11,7 +13,7 @@ export async function until<Answer>(
   probe: () => Answer | Promise<Answer>,
   { deadlineMs = 30_000, everyMs = 5 } = {},
 ): Promise<Exclude<Awaited<Answer>, Falsy>> {
-  const deadline = performance.now() + deadlineMs;
+  const startMs = performance.now();
   let cause: unknown;
   while (true) {
     try {
@@ -21,9 +23,11 @@ export async function until<Answer>(
     } catch (error) {
       cause = error;
     }
-    if (performance.now() >= deadline) {
+    const waitedMs = performance.now() - startMs;
+    if (waitedMs >= deadlineMs) {
       throw new Error(`Waited ${deadlineMs} ms in vain for ${awaited}`, { cause });
     }
-    await delay(everyMs);
+    // What takes long is asked less often: the machine has better to do.
+    await delay(Math.max(everyMs, Math.min(waitedMs / 20, longestPauseMs)));
   }
 }
