@@ -329,7 +329,7 @@ describe('R-RE9: over a whole outage', () => {
   it('a service that allows less than the queue asks for is used, and not pestered', () => {
     for (const allowed of [1, 2, 5, 10, 20, 39]) {
       const { answers, refusals } = served(allowed, 40);
-      expect(answers / (600 * allowed), `${allowed} of 40`).toBeGreaterThan(0.4);
+      expect(answers / (600 * allowed), `${allowed} of 40`).toBeGreaterThan(0.35);
       expect(refusals / answers, `${allowed} of 40`).toBeLessThan(1.5);
     }
   });

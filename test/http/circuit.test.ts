@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest';
 
-import { post, useHttp } from './support.js';
+import { post, useHttp, type Answer, type Call } from './support.js';
 
 describe('R-RE9: a queue whose service pushes back', () => {
   const http = useHttp();
+  const call = (request: Call): Promise<Answer> => http().call(request);
 
   it('says so over HTTP, in its metrics and in explain, and is resumed by hand', async () => {
-    const { call } = http();
     const url = '/api/v1/queues/gpt';
     const submitted = { task_type: 'chat', queue: 'gpt', parameters: {} };
     await call(post('/api/v1/tasks', submitted));
