@@ -45,7 +45,9 @@ function isWithoutEnd({ outcome }: Attempt): boolean {
 }
 
 function reasonOf(attempt: Attempt, fails: number, history: ChaosHistory): string | null {
-  if (attempt.outcome === 'failed') return attempt.attempt <= fails ? 'planned' : null;
+  if (attempt.outcome === 'failed' || attempt.outcome === 'deferred') {
+    return attempt.attempt <= fails ? 'planned' : null;
+  }
   const { worker } = attempt;
   const server = worker === null ? null : history.serverOf.get(worker);
   const met = history.faults.filter((fault) => overlaps(fault, attempt));

@@ -35,7 +35,7 @@ export class MortalPostgres {
     await this.#server.kill('SIGKILL');
     children.forEach(killProcess);
     // Started sooner, it would find its memory in use and refuse.
-    await until('the processes of Postgres to end', () => !children.some(isThere));
+    await until('the processes of Postgres to end', () => !isAnyThere(children), { everyMs: 50 });
   }
 
   restart(): Promise<void> {
@@ -58,12 +58,32 @@ async function findDataFolder(url: string): Promise<string> {
   }
 }
 
+interface ListedProcess {
+  readonly pid: number;
+  readonly parent: number;
+  /** Dead, and not yet missed by whoever inherited it. */
+  readonly isZombie: boolean;
+}
+
+function listProcesses(): ListedProcess[] {
+  const lines = execFileSync('ps', ['-A', '-o', 'pid=,ppid=,stat='], { encoding: 'utf8' });
+  return lines
+    .trim()
+    .split('\n')
+    .map((line) => {
+      const [pid, parent, state = ''] = line.trim().split(/\s+/);
+      return { pid: Number(pid), parent: Number(parent), isZombie: state.startsWith('Z') };
+    });
+}
+
 function childrenOf(parent: number): number[] {
-  const lines = execFileSync('ps', ['-A', '-o', 'pid=,ppid='], { encoding: 'utf8' }).split('\n');
-  return lines.flatMap((line) => {
-    const [pid, ppid] = line.trim().split(/\s+/).map(Number);
-    return pid !== undefined && ppid === parent ? [pid] : [];
-  });
+  return listProcesses()
+    .filter((one) => one.parent === parent)
+    .map(({ pid }) => pid);
+}
+
+function isAnyThere(pids: readonly number[]): boolean {
+  return listProcesses().some(({ pid, isZombie }) => !isZombie && pids.includes(pid));
 }
 
 function killProcess(pid: number): void {
@@ -71,14 +91,5 @@ function killProcess(pid: number): void {
     process.kill(pid, 'SIGKILL');
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
-  }
-}
-
-function isThere(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch {
-    return false;
   }
 }

@@ -3,7 +3,7 @@
 import { appendFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { HttpApi } from '../../dist/client/http-api.js';
-import { Worker } from '../../dist/worker/index.js';
+import { RateLimitedError, Worker } from '../../dist/worker/index.js';
 
 const [url, name, log, concurrency] = process.argv.slice(2);
 
@@ -25,12 +25,12 @@ class NotedApi extends HttpApi {
 /** Takes so long, and fails in every attempt up to `fails`. */
 const step = {
   type: 'step',
-  run: async ({ ms, fails }, { task, attempt, signal }) => {
+  run: async ({ ms, fails, pushes_back }, { task, attempt, signal }) => {
     note('began', { taskId: task.taskId, attempt });
     await delay(ms, undefined, { signal });
     note('ended', { taskId: task.taskId, attempt });
-    if (attempt <= fails) throw new Error(`Attempt ${attempt} was to fail`);
-    return { worker: name, attempt };
+    if (attempt > fails) return { worker: name, attempt };
+    throw pushes_back ? new RateLimitedError(1) : new Error(`Attempt ${attempt} was to fail`);
   },
 };
 

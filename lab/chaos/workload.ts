@@ -20,6 +20,8 @@ export interface PlannedTask {
 const limited = { rate: 40, perSeconds: 10, burst: null };
 const bursty = { rate: 20, perSeconds: 10, burst: 10 };
 const narrow = 3;
+/** What fails here says that the service wants fewer calls, which stops the queue for a second. */
+const pushedBack = 'pushed-back';
 
 export const queues: Readonly<Record<string, QueueChange>> = {
   limited: { limits: [{ unit: 'requests', ...limited }] },
@@ -54,6 +56,7 @@ const sorts: readonly Sort[] = [
   { queue: 'limited', leastMs: 5, mostMs: 100, weight: 22 },
   { queue: 'bursty', leastMs: 5, mostMs: 100, weight: 12 },
   { queue: 'narrow', leastMs: 20, mostMs: 300, weight: 18 },
+  { queue: pushedBack, leastMs: 5, mostMs: 100, weight: 4 },
 ];
 
 /** Endless, and the same for the same seed. */
@@ -100,11 +103,12 @@ export class Workload {
 
   #planned(key: string, queue: string, ms: number, more: Partial<TaskDraft>): PlannedTask {
     const fails = this.#random() < 0.08 ? 1 + Math.floor(this.#random() * 2) : 0;
+    const pushes_back = queue === pushedBack;
     const cancelAfterMs = this.#random() < 0.05 ? this.#random() * 2_000 : null;
     const draft = {
       taskType: 'step',
       queue,
-      parameters: { ms: Math.round(ms), fails },
+      parameters: { ms: Math.round(ms), fails, pushes_back },
       maxRetries,
       timeoutSeconds,
       idempotencyKey: key,
