@@ -77,13 +77,17 @@ function printHistory({ history }: TaskView): void {
   printTable(
     [
       { title: 'attempt', align: 'right' },
+      { title: 'worker' },
       { title: 'outcome' },
+      { title: 'began' },
       { title: 'ran' },
       { title: 'why' },
     ],
-    history.attempts.map(({ attempt, outcome, startedAt, endedAt, error }) => [
+    history.attempts.map(({ attempt, workerId, outcome, startedAt, endedAt, error }) => [
       String(attempt),
+      workerId,
       outcome,
+      startedAt.toISOString(),
       readableSeconds((endedAt.getTime() - startedAt.getTime()) / 1000),
       error === undefined ? '' : `${error.code}: ${error.message}`,
     ]),
