@@ -57,13 +57,18 @@ describe('R-RE2: how long a retry waits', () => {
     expect(applied(policy, failure('SLOW'), 90).retryAfterSeconds).toBe(3_600);
   });
 
-  it('as the error says, if it names a time; RATE_LIMITED as the service and its queue say', () => {
-    const policy: RetryPolicy = { delaySeconds: [5] };
+  it('as the error says, if it names a time', () => {
     const timed = failure('X', { retryAfterSeconds: 0 });
-    expect(applied(policy, timed)).toBe(timed);
-    expect(applied(policy, failure('RATE_LIMITED'))).toEqual(failure('RATE_LIMITED'));
-    expect(applied(policy, failure('UNAVAILABLE')).retryAfterSeconds).toBe(5);
+    expect(applied({ delaySeconds: [5] }, timed)).toBe(timed);
   });
+
+  it.each(['RATE_LIMITED', 'UNAVAILABLE'])(
+    'as the service and its queue say, after %s: for a time of its own the whole queue would wait',
+    (code) => {
+      expect(applied({ delaySeconds: [3_000] }, failure(code))).toEqual(failure(code));
+      expect(applied({ codes: { [code]: false } }, failure(code)).retriable).toBe(false);
+    },
+  );
 
   it.each<[string, () => unknown]>([
     [

@@ -1,6 +1,7 @@
-import { attemptErrorCodes, isRetriable, type AttemptError } from '../domain/attempt-error.js';
+import { isRetriable, type AttemptError } from '../domain/attempt-error.js';
 import { maxRetryAfterSeconds } from '../domain/retry-policy.js';
 import type { Logger } from '../runtime/log.js';
+import { isPushBack } from './service-errors.js';
 
 /** How the tasks of one type are tried again. What it does not say is as for any task. */
 export interface RetryPolicy {
@@ -24,8 +25,7 @@ export interface FailedTry {
 
 /**
  * What an attempt's failure becomes by the policy of its type. An error that names its own time keeps
- * it. One that is RATE_LIMITED costs no retry, and a time given to it would be taken for the
- * service's own, for which the whole queue waits.
+ * it. A push-back gets none: it would be taken for the service's own, for which the whole queue waits.
  */
 export function applyRetryPolicy(
   { codes = {}, delaySeconds }: RetryPolicy,
@@ -49,7 +49,7 @@ function maxRetriesAfter(code: string, codes: Readonly<Record<string, false | nu
 }
 
 function hasItsTime({ code, retryAfterSeconds }: AttemptError): boolean {
-  return retryAfterSeconds !== undefined || code === attemptErrorCodes.rateLimited;
+  return retryAfterSeconds !== undefined || isPushBack(code);
 }
 
 /** A policy that is wrong costs no more than its own effect. */
