@@ -1,10 +1,10 @@
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startChatService } from '../../lab/stand-in/chat-service.js';
-import { openEngine } from '../../src/engine/open-engine.js';
 import { Sluice, type TaskView } from '../../src/index.js';
+import { createDataFolder } from '../support/pglite.js';
 import { runExample, type ExampleOptions } from './run-example.js';
 
 describe('examples', { timeout: 180_000 }, () => {
@@ -13,10 +13,7 @@ describe('examples', { timeout: 180_000 }, () => {
   beforeAll(async () => {
     folder = await mkdtemp(join(tmpdir(), 'sluice-examples-'));
     dataDir = join(folder, '.sluice');
-    // An embedded database takes long to create; one that is there opens at once.
-    const restoreFrom = new Blob([await readFile(inject('pgliteDump'))]);
-    const engine = await openEngine({ database: { kind: 'pglite', dataDir, restoreFrom } });
-    await engine.close();
+    createDataFolder(dataDir);
   });
   afterAll(() => rm(folder, { recursive: true }));
 
