@@ -149,6 +149,32 @@ describeOnPostgres('a circuit and what dies', (server) => {
     expect((await new TestWorker(last, workerId).take(20)).length).toBe(20);
   });
 
+  it('R-RE9: what a server wrote and did not live to tell is told by another', async () => {
+    const clock = new ManualClock(Date.now());
+    const engine = await open(server(), clock, redis.url);
+    const queue = 'untold';
+    await submitAll(engine, drafts(100, { taskType: 'call', queue }));
+    const worker = await TestWorker.register(engine, { queues: [queue] });
+    await worker.take(1);
+    await until('the queue to be written down', async () => (await engine.getQueue(queue)).name);
+    await server().sql(
+      `update sluice.queues set
+         version = version + 1, changed_at = now(), circuit = 'open',
+         circuit_reason = 'unavailable', circuit_until = $1, circuit_probes_at = $1,
+         circuit_slots = 40
+       where name = $2`,
+      [new Date(clock.nowMs() + 30_000), queue],
+    );
+    await until('it to hold', async () => {
+      const taken = await worker.look(1);
+      await engine.release(worker.workerId, taken);
+      return taken.length === 0;
+    });
+    clock.advance(30_000);
+    await worker.completeAll(await worker.take(2));
+    expect(await stateOf(engine, queue)).toBe('half_open');
+  });
+
   it('R-RE9, R-RE7: after Redis was flushed it goes on as it was', async () => {
     const clock = new ManualClock(Date.now());
     const engine = await open(server(), clock, redis.url);
