@@ -54,12 +54,14 @@ async function runServe(command: Command): Promise<void> {
   }).catch((error: unknown) => {
     throw explain(error, port);
   });
+  // Before it says that it is ready: whoever reads that may want it to stop at once.
+  const stopped = untilShutdown(() => server.close());
   const ready = `Sluice is ready at ${paint('bold', server.url)}`;
   const [standby] = standbys;
   printLine(standby === undefined ? ready : `Sluice stands by at ${server.url}: ${standby}`);
   printFields(Object.entries(describeServeConfig(config)));
   const watch = standby === undefined ? undefined : announceTurn(server.engine, ready);
-  await untilShutdown(() => server.close());
+  await stopped;
   clearInterval(watch);
 }
 
