@@ -1,14 +1,17 @@
-import { expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 
 import type { TaskId } from '../../src/domain/ids.js';
-import type { Engine } from '../../src/engine/open-engine.js';
+import { openEngine, type Engine } from '../../src/engine/open-engine.js';
 import type { TaskEvent } from '../../src/protocol/events.js';
+import { ManualClock } from '../../src/runtime/clock.js';
 import { checkServeConfig } from '../../src/runtime/config.js';
+import { freshPglite } from '../support/pglite.js';
 import { until } from '../support/until.js';
 import {
   describeOnPostgres,
   drafts,
   freshQueue,
+  quickTicks,
   refusal,
   submitAll,
   TestWorker,
@@ -17,6 +20,7 @@ import {
 } from './support.js';
 
 const quickly = { settings: { retentionIntervalMs: 30 } };
+const dayMs = 24 * 3_600_000;
 const hopeless = { code: 'INVALID_INPUT', message: 'no such thing' };
 
 async function gone(engine: Engine, taskId: TaskId): Promise<boolean> {
@@ -144,6 +148,26 @@ describeOnPostgres('retention', (server) => {
     const { taskId } = await engine.submit(draft);
     await server().sql('delete from sluice.tasks where id = $1', [taskId]);
     expect(await engine.submit(draft)).toMatchObject({ taskId, created: false });
+  });
+});
+
+describe('retention on PGlite', () => {
+  it('R-ST6: what ended long ago goes, history, dead letters and all', async () => {
+    const clock = new ManualClock(Date.now());
+    const settings = { ...quickTicks, ...quickly.settings };
+    const engine = await openEngine({ database: freshPglite(), clock, settings });
+    try {
+      const dead = await deadLetter(engine);
+      const { taskId } = await engine.submit({ taskType: 't', queue: freshQueue() });
+      await engine.cancelTask(taskId);
+      clock.advance(9 * dayMs);
+      await until('the cancelled one to be gone', () => gone(engine, taskId));
+      expect((await engine.getTask(dead.taskId)).status).toBe('dead_letter');
+      clock.advance(22 * dayMs);
+      await until('the dead letter to be gone', () => gone(engine, dead.taskId));
+    } finally {
+      await engine.close();
+    }
   });
 });
 
