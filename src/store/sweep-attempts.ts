@@ -22,6 +22,8 @@ export interface BuriedWorker {
   readonly silentMs: number;
 }
 
+const maxBuriedAtOnce = 1_000;
+
 /**
  * Silent for longer than they could have been heard: not their fault. It is written down, since any
  * server may find what they held. Index: workers_living.
@@ -36,9 +38,15 @@ export async function buryLapsedWorkers(
     `update sluice.workers set status = 'dead', current_load = 0,
        lapsed_unheard = last_heartbeat_at < instant - $2::float8 * interval '1 ms'
      from coalesce($3::timestamptz, now()) as instant
-     where status <> 'dead' and last_heartbeat_at < instant - $1::float8 * interval '1 ms'
+     where id = any(array(
+       select id from sluice.workers
+       where status <> 'dead'
+         and last_heartbeat_at < coalesce($3::timestamptz, now()) - $1::float8 * interval '1 ms'
+       order by id limit $4
+       for update skip locked
+     ))
      returning id, extract(epoch from instant - last_heartbeat_at)::float8 * 1000 as silent_ms`,
-    [leaseMs, heardForMs, now],
+    [leaseMs, heardForMs, now, maxBuriedAtOnce],
   );
   return rows.map((row) => ({ workerId: row.id, silentMs: row.silent_ms }));
 }

@@ -72,15 +72,10 @@ function rowsOf(run: ServiceAway): Row[] {
       `${count(waiting)}; 0`,
       completed === waiting && left === 0,
     ),
-    judged(
-      { what: 'most retries of a task', measured: count(mostRetries), numbers: { mostRetries } },
-      '0',
-      mostRetries === 0,
-    ),
     noted({
-      what: 'calls that were answered; from the service being back to the end of the last task',
-      measured: `${count(answered)}; ${seconds(tookMs)}`,
-      numbers: { answered, tookMs },
+      what: 'most retries of a task; calls that were answered; from the service being back to the end of the last task',
+      measured: `${count(mostRetries)}; ${count(answered)}; ${seconds(tookMs)}`,
+      numbers: { mostRetries, answered, tookMs },
     }),
   ];
 }
