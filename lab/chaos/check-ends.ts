@@ -58,7 +58,13 @@ function checkOnce(
   }
   const [lease] = accepted;
   const [row] = rows;
-  if (lease === undefined || row === undefined || row.lease === lease) return [];
+  if (row === undefined) return [];
+  const completing = row.attempts.find(({ outcome }) => outcome === 'succeeded');
+  if (completing !== undefined && completing.attempt !== row.resultOf) {
+    const whose = `attempt ${completing.attempt} has the result of ${row.resultOf ?? 'none'}`;
+    return [finding('result not kept', `${named(task)}: ${whose}`)];
+  }
+  if (lease === undefined || row.lease === lease) return [];
   return [finding('result not kept', `${named(task)}: accepted, and it is ${row.status}`)];
 }
 

@@ -56,7 +56,9 @@ function attemptsOf({ rows, begins }: ChaosHistory, queue: string): readonly Att
 
 function findRatePeak(history: ChaosHistory, { queue, most, windowMs }: RateBound): Peak {
   const stalls = history.faults.filter(({ kind }) => kind.startsWith('freeze'));
-  const grants = attemptsOf(history, queue).map(({ from }) => grantSpan(from, stalls));
+  const grants = attemptsOf(history, queue)
+    .filter(({ from }) => from < history.limitsUntil)
+    .map(({ from }) => grantSpan(from, stalls));
   const seen = mostCertainlyWithin(grants, windowMs);
   return { what: 'in a window', queue, seen, allowed: most };
 }

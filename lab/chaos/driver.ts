@@ -4,7 +4,7 @@ import { SluiceError } from '../../src/domain/errors.js';
 import type { TaskId } from '../../src/domain/ids.js';
 import type { SluiceApi } from '../../src/protocol/api.js';
 import type { Acknowledged } from './history.js';
-import { queues, type PlannedTask, type Unit, type Workload } from './workload.js';
+import type { PlannedTask, queues, Unit, Workload } from './workload.js';
 
 /** So many callers submit at once, each one unit after the other. */
 const callers = 4;
@@ -31,8 +31,8 @@ export class Driver {
     this.#workload = workload;
   }
 
-  async configure(): Promise<void> {
-    for (const [name, change] of Object.entries(queues)) {
+  async configure(changes: typeof queues): Promise<void> {
+    for (const [name, change] of Object.entries(changes)) {
       await this.#insist((api) => api.putQueue(name, change));
     }
   }

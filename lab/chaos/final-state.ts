@@ -14,6 +14,7 @@ interface Row {
   readonly worker: string | null;
   readonly assigned_ms: number | null;
   readonly ended_ms: number | null;
+  readonly result_of: number | null;
   readonly past: string;
 }
 
@@ -28,17 +29,18 @@ interface PastAttempt {
 const rowsSql = `
 with every_task as (
   select id, idempotency_key, queue, status, seq, attempt, lease, worker_id, assigned_at, ended_at,
-    past_attempts
+    result, past_attempts
   from sluice.task_history
   union all
   select id, idempotency_key, queue, status, seq, attempt, lease, worker_id, assigned_at, ended_at,
-    past_attempts
+    null, past_attempts
   from sluice.tasks
 )
 select id::text, idempotency_key as key, queue, status, seq::float8, attempt, lease::text,
   worker_id::text as worker,
   floor(extract(epoch from assigned_at) * 1000)::float8 as assigned_ms,
   floor(extract(epoch from ended_at) * 1000)::float8 as ended_ms,
+  (result->>'attempt')::integer as result_of,
   to_json(past_attempts)::text as past
 from every_task`;
 
@@ -69,6 +71,7 @@ function toTaskRow(row: Row, nameOf: NameOf): TaskRow {
     seq: row.seq,
     endedAt: row.ended_ms,
     lease: row.lease,
+    resultOf: row.result_of,
     attempts: [...past, ...lastAttempt(row, nameOf)],
   };
 }

@@ -12,6 +12,8 @@ export interface ChaosHistory {
   readonly completions: readonly Completion[];
   readonly faults: readonly FaultSpan[];
   readonly limits: readonly RateBound[];
+  /** When they were lifted, so that what had gathered behind them could end. */
+  readonly limitsUntil: number;
   readonly slots: readonly SlotBound[];
   /** Which server a worker talks to. */
   readonly serverOf: ReadonlyMap<string, string>;
@@ -34,6 +36,8 @@ export interface TaskRow {
   readonly endedAt: number | null;
   /** With which it was completed. */
   readonly lease: string | null;
+  /** Which attempt its result is of, by the handler; null: it has none. */
+  readonly resultOf: number | null;
   readonly attempts: readonly Attempt[];
 }
 

@@ -5,7 +5,7 @@ import type { ChaosRun } from './run.js';
 const rules: Readonly<Record<Rule, string>> = {
   lost: 'acknowledged and not ended, or unknown',
   'completed twice': 'completed more than once, by the database or by the answers to workers',
-  'result not kept': 'a result was accepted and is not there',
+  'result not kept': 'a result was accepted and is not there, or another is',
   'one key, two tasks': 'idempotency keys with more than one task',
   'over the limit': 'queues with more starts in a window than their limit allows',
   'too many at once': 'queues with more at once than their max_concurrency',

@@ -6,7 +6,7 @@ import { readNotes, readRows } from './final-state.js';
 import type { ChaosHistory } from './history.js';
 import { describeFault, drawSchedule, type EngineKind, type Fault } from './schedule.js';
 import { Stand } from './stand.js';
-import { rateBounds, slotBounds, Workload } from './workload.js';
+import { lifted, queues, rateBounds, slotBounds, Workload } from './workload.js';
 
 export interface ChaosOptions {
   readonly engine: EngineKind;
@@ -48,11 +48,13 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosRun> {
   const schedule = scheduleOf(options);
   await using stand = await Stand.start({ engine, leaseMs, heartbeatIntervalMs, durable });
   const driver = new Driver(stand.serverUrls, new Workload(seed));
-  await driver.configure();
+  await driver.configure(queues);
   driver.start();
   const faults = await new Faults(stand).run(schedule, (fault) => say(describeFault(fault)));
   const beganMs = performance.now();
   await driver.stop();
+  const limitsUntil = Date.now();
+  await driver.configure(lifted);
   await untilEnded(driver);
   const settledMs = performance.now() - beganMs;
   const gaveUp = [...stand.processes.values()].reduce((sum, one) => sum + one.gaveUp, 0);
@@ -66,6 +68,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosRun> {
     completions,
     faults,
     limits: rateBounds,
+    limitsUntil,
     slots: slotBounds,
     serverOf: stand.serverOf,
   };

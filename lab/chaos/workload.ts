@@ -29,6 +29,9 @@ export const queues: Readonly<Record<string, QueueChange>> = {
   narrow: { maxConcurrency: narrow },
 };
 
+/** What has gathered behind the limits would take minutes more. */
+export const lifted: typeof queues = { limited: {}, bursty: {} };
+
 export const rateBounds: readonly RateBound[] = [
   { queue: 'limited', most: limited.rate, windowMs: limited.perSeconds * 1000 },
   { queue: 'bursty', most: bursty.rate + bursty.burst, windowMs: bursty.perSeconds * 1000 },

@@ -14,6 +14,7 @@ function row(taskId: string, attempts: readonly Attempt[], more: Partial<TaskRow
     seq: 1,
     endedAt: attempts.at(-1)?.to ?? null,
     lease: `lease-${taskId}`,
+    resultOf: attempts.find(({ outcome }) => outcome === 'succeeded')?.attempt ?? null,
     attempts,
     ...more,
   };
@@ -88,6 +89,7 @@ function history(
     completions: all.flatMap(({ taskId, lease }) => (lease === null ? [] : [{ taskId, lease }])),
     faults: [{ kind: 'kill worker', target: 'worker-0', from: 2_000, to: 3_000 }],
     limits: [{ queue: 'limited', most: 4, windowMs: 4_000 }],
+    limitsUntil: 100_000,
     slots: [{ queue: 'narrow', most: 2 }],
     serverOf: new Map([
       ['worker-0', 'server-0'],
@@ -132,10 +134,13 @@ describe('R-RE8: the checker of a chaos run', () => {
     expect(rulesOf({ ...sound, completions: [...sound.completions, repeated] })).toEqual([]);
   });
 
-  it('finds a result that was accepted and is not there', () => {
+  it('finds a result that was accepted and is not there, or that is of another attempt', () => {
     const sound = history();
     const completions = [{ taskId: 'plain', lease: 'another lease' }];
     expect(rulesOf({ ...sound, completions })).toEqual(['result not kept']);
+    // A frozen worker woke up, and its late result went in for that of the next attempt.
+    const killed = { ...rows.killed, resultOf: 1 };
+    expect(rulesOf(history({ killed }))).toEqual(['result not kept']);
   });
 
   it('finds a key with two tasks, by the answers or in the database', () => {
@@ -158,6 +163,7 @@ describe('R-RE8: the checker of a chaos run', () => {
     const frozen = { kind: 'freeze server', target: 'server-1', from: 45_000, to: 49_900 };
     const faults = [...history().faults, frozen];
     expect(rulesOf(history(over, { faults }))).toEqual([]);
+    expect(rulesOf(history(over, { limitsUntil: 50_500 }))).toEqual([]);
   });
 
   it('finds more at once than there are slots, but not what reached nobody', () => {
