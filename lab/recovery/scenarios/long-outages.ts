@@ -4,7 +4,6 @@ import { steps } from '../../workers/fleet.js';
 import { readFinalRows, type FinalRows } from '../final-rows.js';
 import { MortalFleet } from '../mortal-fleet.js';
 
-const outages = 3;
 const concurrency = 50;
 
 export const longOutages: Scenario = {
@@ -17,19 +16,23 @@ export const longOutages: Scenario = {
     });
     const length = 1_000;
     const awayMs = lab.size(120_000, 6_000);
-    return rowsOf(await goAway(mortal, length, awayMs), length);
+    return rowsOf(await goAway(mortal, { length, awayMs, outages: 3 }), length);
   },
 };
 
 export interface LongOutages extends FinalRows {
-  readonly length: number;
   readonly tookMs: number;
+}
+
+interface Plan {
+  readonly length: number;
+  readonly awayMs: number;
+  readonly outages: number;
 }
 
 export async function goAway(
   { fleet, postgres }: MortalFleet,
-  length: number,
-  awayMs: number,
+  { length, awayMs, outages }: Plan,
 ): Promise<LongOutages> {
   await fleet.startWorkers(['a', 'b'].map((name) => ({ name, concurrency })));
   const beganAt = Date.now();
@@ -45,7 +48,7 @@ export async function goAway(
     await fleet.startServer(0);
   }
   await fleet.untilEmpty();
-  return { ...(await readFinalRows(fleet.database)), length, tookMs: Date.now() - beganAt };
+  return { ...(await readFinalRows(fleet.database)), tookMs: Date.now() - beganAt };
 }
 
 function rowsOf(run: LongOutages, length: number): Row[] {
