@@ -86,7 +86,8 @@ async function untilQueued(engine: Engine, orphans: Orphans): Promise<void> {
   const unsubscribe = engine.subscribe(({ taskId, to }) => {
     if (to === 'queued') queued.add(taskId);
   });
-  await until('all to be queued again', () => [...orphans.keys()].every((id) => queued.has(id)));
+  const areAll = () => [...orphans.keys()].every((taskId) => queued.has(taskId));
+  await until('all to be queued again', areAll, { deadlineMs: 60_000 });
   unsubscribe();
 }
 
