@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 
-const lanes = 4;
+const lanes = 8;
 const betweenMs = 10;
 const patienceMs = 1_000;
 
