@@ -7,7 +7,10 @@ const all = ['src/**/*.test.ts', 'test/**/*.test.ts'];
  * These keep no state outside of their tests, so their files run in one process after the other: to
  * start a process and to compile embedded Postgres in it anew is most of what a short file costs.
  */
-const together = ['src/{domain,protocol,store}/**/*.test.ts', 'test/store/**/*.test.ts'];
+const together = [
+  'src/{domain,engine,protocol,runtime,server,store}/**/*.test.ts',
+  'test/{http,integration,store}/**/!(backlog|serving).test.ts',
+];
 
 const shared = {
   setupFiles: 'test/support/seed.ts',
