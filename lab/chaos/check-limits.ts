@@ -17,7 +17,7 @@ const deliveryMs = 1_000;
 
 /** The most that was seen of a queue, and how much it may be. */
 export interface Peak {
-  readonly what: 'in a window' | 'at once';
+  readonly what: 'in a window' | 'beyond the rate' | 'at once';
   readonly queue: string;
   readonly seen: number;
   readonly allowed: number;
@@ -25,7 +25,7 @@ export interface Peak {
 
 export function findPeaks(history: ChaosHistory): readonly Peak[] {
   return [
-    ...history.limits.map((bound) => findRatePeak(history, bound)),
+    ...history.limits.flatMap((bound) => findRatePeaks(history, bound)),
     ...history.slots.map((bound) => findSlotPeak(history, bound)),
   ];
 }
@@ -54,13 +54,17 @@ function attemptsOf({ rows, begins }: ChaosHistory, queue: string): readonly Att
     );
 }
 
-function findRatePeak(history: ChaosHistory, { queue, most, windowMs }: RateBound): Peak {
+function findRatePeaks(history: ChaosHistory, bound: RateBound): Peak[] {
+  const { queue, most, windowMs, burst } = bound;
   const stalls = history.faults.filter(({ kind }) => kind.startsWith('freeze'));
   const grants = attemptsOf(history, queue)
     .filter(({ from }) => from < history.limitsUntil)
     .map(({ from }) => grantSpan(from, stalls));
-  const seen = mostCertainlyWithin(grants, windowMs);
-  return { what: 'in a window', queue, seen, allowed: most };
+  const inWindow = mostCertainlyWithin(grants, windowMs);
+  const peak: Peak = { what: 'in a window', queue, seen: inWindow, allowed: most };
+  if (burst === null) return [peak];
+  const beyond = mostBeyondRate(grants, (most - burst) / windowMs);
+  return [peak, { what: 'beyond the rate', queue, seen: beyond, allowed: burst }];
 }
 
 function findSlotPeak(history: ChaosHistory, { queue, most }: SlotBound): Peak {
@@ -91,16 +95,33 @@ function grantSpan(claimedAt: number, stalls: readonly FaultSpan[]): GrantSpan {
 
 /** The most grants that lie within one half-open window, whenever in their spans they were made. */
 function mostCertainlyWithin(grants: readonly GrantSpan[], windowMs: number): number {
-  const byClaim = grants.toSorted((a, b) => a.latest - b.latest);
-  const counts = grants.map(({ soonest }) => {
-    const first = byClaim.findIndex(({ latest }) => latest >= soonest);
+  let most = 0;
+  for (const { count, lengthMs } of stretchesOf(grants)) {
+    if (lengthMs < windowMs) most = Math.max(most, count);
+  }
+  return most;
+}
+
+/** A bucket that forgets its level is full again, which shows in a short stretch. */
+function mostBeyondRate(grants: readonly GrantSpan[], ratePerMs: number): number {
+  let most = 0;
+  for (const { count, lengthMs } of stretchesOf(grants)) {
+    most = Math.max(most, Math.floor(count - lengthMs * ratePerMs));
+  }
+  return most;
+}
+
+/** From the soonest time of one grant to the latest of another, and how many lie between. */
+function* stretchesOf(
+  grants: readonly GrantSpan[],
+): Generator<{ readonly count: number; readonly lengthMs: number }> {
+  const byLatest = grants.toSorted((a, b) => a.latest - b.latest);
+  for (const { soonest: begin } of grants) {
     let count = 0;
-    for (let index = first; index < byClaim.length; index += 1) {
-      const grant = byClaim[index];
-      if (grant === undefined || grant.latest >= soonest + windowMs) break;
-      if (grant.soonest >= soonest) count += 1;
+    for (const { soonest, latest } of byLatest) {
+      if (latest < begin || soonest < begin) continue;
+      count += 1;
+      yield { count, lengthMs: latest - begin };
     }
-    return count;
-  });
-  return counts.reduce((most, count) => Math.max(most, count), 0);
+  }
 }

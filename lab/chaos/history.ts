@@ -77,6 +77,8 @@ export interface RateBound {
   /** In any window: the rate, and the burst where there is one. */
   readonly most: number;
   readonly windowMs: number;
+  /** So many more than the rate gives, in a stretch of any length; null: there is no burst. */
+  readonly burst: number | null;
 }
 
 export interface SlotBound {

@@ -32,10 +32,14 @@ export const queues: Readonly<Record<string, QueueChange>> = {
 /** What has gathered behind the limits would take minutes more. */
 export const lifted: typeof queues = { limited: {}, bursty: {} };
 
-export const rateBounds: readonly RateBound[] = [
-  { queue: 'limited', most: limited.rate, windowMs: limited.perSeconds * 1000 },
-  { queue: 'bursty', most: bursty.rate + bursty.burst, windowMs: bursty.perSeconds * 1000 },
-];
+export const rateBounds: readonly RateBound[] = Object.entries({ limited, bursty }).map(
+  ([queue, { rate, perSeconds, burst }]) => ({
+    queue,
+    most: rate + (burst ?? 0),
+    windowMs: perSeconds * 1000,
+    burst,
+  }),
+);
 
 export const slotBounds: readonly SlotBound[] = [{ queue: 'narrow', most: narrow }];
 
@@ -52,12 +56,13 @@ interface Sort {
   readonly weight: number;
 }
 
+/** Of those with a limit more than it lets through: only then would a lost level show. */
 const sorts: readonly Sort[] = [
   { queue: 'plain-0', leastMs: 5, mostMs: 50, weight: 18 },
   { queue: 'plain-1', leastMs: 5, mostMs: 200, weight: 18 },
   { queue: 'slow', leastMs: 500, mostMs: 4_000, weight: 12 },
-  { queue: 'limited', leastMs: 5, mostMs: 100, weight: 22 },
-  { queue: 'bursty', leastMs: 5, mostMs: 100, weight: 12 },
+  { queue: 'limited', leastMs: 5, mostMs: 100, weight: 40 },
+  { queue: 'bursty', leastMs: 5, mostMs: 100, weight: 30 },
   { queue: 'narrow', leastMs: 20, mostMs: 300, weight: 18 },
   { queue: pushedBack, leastMs: 5, mostMs: 100, weight: 4 },
 ];

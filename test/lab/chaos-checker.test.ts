@@ -88,7 +88,7 @@ function history(
     ),
     completions: all.flatMap(({ taskId, lease }) => (lease === null ? [] : [{ taskId, lease }])),
     faults: [{ kind: 'kill worker', target: 'worker-0', from: 2_000, to: 3_000 }],
-    limits: [{ queue: 'limited', most: 4, windowMs: 4_000 }],
+    limits: [{ queue: 'limited', most: 4, windowMs: 4_000, burst: null }],
     limitsUntil: 100_000,
     slots: [{ queue: 'narrow', most: 2 }],
     serverOf: new Map([
@@ -164,6 +164,16 @@ describe('R-RE8: the checker of a chaos run', () => {
     const faults = [...history().faults, frozen];
     expect(rulesOf(history(over, { faults }))).toEqual([]);
     expect(rulesOf(history(over, { limitsUntil: 50_500 }))).toEqual([]);
+  });
+
+  it('finds a bucket that was full twice, though no window is over', () => {
+    const limits = [{ queue: 'limited', most: 9, windowMs: 10_000, burst: 3 }];
+    expect(rulesOf(history({}, { limits }))).toEqual([]);
+    const full = [50_100, 50_200, 50_300].map((from) =>
+      row(`full-${from}`, [attempt(from, from + 10)], { queue: 'limited' }),
+    );
+    const over = history({ limited: [...rows.limited, ...full] }, { limits });
+    expect(rulesOf(over)).toEqual(['over the limit']);
   });
 
   it('finds more at once than there are slots, but not what reached nobody', () => {
