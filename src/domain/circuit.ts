@@ -217,6 +217,11 @@ function postponed(circuit: Circuit, answer: Answer, nowMs: number): Circuit {
 function excuseOf(before: Circuit, after: Circuit, ended: Ended, nowMs: number): Excuse | null {
   const { answer, begunMs } = ended;
   if (answer === null || answer.kind === 'answered' || after.kind === 'closed') return null;
-  const isProbe = before.kind === 'open' && after.kind === 'open' && isTelling(before, begunMs);
+  const isProbe = before.kind === 'open' && after.kind === 'open' && mayBeProbe(before, begunMs);
   return { restMs: isProbe ? closedForMs(after, nowMs) + probeRestMs : 0 };
+}
+
+/** Of two probes the second finds the circuit opened again by the first. */
+function mayBeProbe(circuit: Open, begunMs: number): boolean {
+  return circuit.trips > 0 || isTelling(circuit, begunMs);
 }

@@ -1,9 +1,11 @@
 import { attemptErrorCodes, type AttemptError } from '../domain/attempt-error.js';
 import { afterTime, answerOf, heedAll, type Circuit, type Ended } from '../domain/circuit.js';
+import type { WorkerId } from '../domain/ids.js';
 import type { Excuse } from '../domain/retry-policy.js';
 import { changeCircuit, type ConfiguredRow } from '../store/queues.js';
 import { approximateNow, type EngineContext } from './context.js';
 import type { News } from './news.js';
+import { PushedBack } from './pushed-back.js';
 import type { QueueDirectory } from './queue-directory.js';
 
 const maxStreaks = 10_000;
@@ -16,6 +18,7 @@ interface Succeeded {
 
 interface Failed {
   readonly queue: string;
+  readonly workerId: WorkerId;
   readonly begunAt: Date;
   readonly error: AttemptError;
 }
@@ -42,6 +45,7 @@ export class Circuits {
   readonly #parts: CircuitParts;
   /** By queue: attempts in a row, as far as they were reported to this server, that found nobody there. */
   readonly #streaks = new Map<string, number>();
+  readonly #pushedBack = new PushedBack();
 
   constructor(context: EngineContext, parts: CircuitParts) {
     this.#context = context;
@@ -73,12 +77,22 @@ export class Circuits {
    * To be told before their slots are freed: what is taken then would be called in vain. Answers, for
    * each, why it costs nothing; null when it costs what it always does.
    */
-  failed(ended: readonly Failed[]): Promise<(Excuse | null)[]> {
-    return this.#hearAll(
+  async failed(ended: readonly Failed[]): Promise<(Excuse | null)[]> {
+    const excuses = await this.#hearAll(
       ended.map(({ queue, begunAt, error }) => {
         return { queue, begunMs: begunAt.getTime(), answer: answerOf(error) };
       }),
     );
+    ended.forEach(({ queue, workerId }, index) => {
+      if (excuses[index] !== null) this.#pushedBack.note(queue, workerId);
+    });
+    return excuses;
+  }
+
+  /** How long a worker that asks for work lets others go first; see `PushedBack`. */
+  giveWayMs(workerId: WorkerId): number {
+    const circuitOf = (queue: string) => this.#parts.queues.circuitOf(queue);
+    return this.#pushedBack.giveWayMs(workerId, this.#nowMs(), circuitOf);
   }
 
   /** While it is known that the service does not answer, that is not the fault of who asked. */

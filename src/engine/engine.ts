@@ -173,6 +173,7 @@ export class Engine implements api.SluiceApi {
     this.#poll = new Poll(context, {
       fleet: this.#fleet,
       bench: this.#bench,
+      giveWayMs: (workerId) => this.#circuits.giveWayMs(workerId),
       claim: new Claim(context, this.#slots),
       feeder: this.#feeder,
       waiters: this.#waiters,

@@ -18,6 +18,8 @@ const troubleWaitMs = 500;
 export interface PollParts {
   readonly fleet: Fleet;
   readonly bench: Bench;
+  /** How long it lets others go first; asked once for each look, since it may differ the next time. */
+  readonly giveWayMs: (workerId: WorkerId) => number;
   readonly claim: Claim;
   readonly feeder: Feeder;
   readonly waiters: PollWaiters;
@@ -38,6 +40,12 @@ interface Visit {
   mustLook: boolean;
   /** Why it goes on; whoever holds it looks, or passes it on. */
   wakeUp: WakeUp | null;
+}
+
+interface Entered {
+  readonly waiter: PollWaiter;
+  readonly take: TakeRequest;
+  readonly giveWayMs: number;
 }
 
 type TakenEntries = TakeAnswer & { kind: 'taken' };
@@ -74,7 +82,7 @@ export class Poll {
   async #lookAndWait(worker: KnownWorker, visit: Visit): Promise<PollAnswer | null> {
     const { waiters, bench } = this.#parts;
     const { signal, endsAtMs } = visit;
-    const { waiter, take } = this.#enter(worker, visit);
+    const { waiter, take, giveWayMs } = this.#enter(worker, visit);
     try {
       if (take.count > 0 && (visit.mustLook || waiters.shouldLook(waiter))) {
         const looked = await this.#look(worker, visit, waiter, take);
@@ -82,8 +90,9 @@ export class Poll {
       }
       const leftMs = endsAtMs - performance.now();
       if (leftMs <= 0) return withNews(worker, []);
-      visit.mustLook = false;
-      await waiter.wait(Math.min(leftMs, bench.waitMs(worker.workerId)), signal);
+      visit.mustLook = giveWayMs > 0;
+      const deniedMs = giveWayMs > 0 ? giveWayMs : bench.waitMs(worker.workerId);
+      await waiter.wait(Math.min(leftMs, deniedMs), signal);
       visit.wakeUp = waiter.takeWakeUp();
       return null;
     } finally {
@@ -95,17 +104,19 @@ export class Poll {
    * Before the look: a wake-up that comes during it must find somebody. Who may get nothing asks for
    * nothing, so that no wake-up finds it, and hands on the one that it came with.
    */
-  #enter(worker: KnownWorker, visit: Visit): { waiter: PollWaiter; take: TakeRequest } {
+  #enter(worker: KnownWorker, visit: Visit): Entered {
     const { request, sinceMs } = visit;
     const { workerId } = worker;
-    const count = this.#parts.bench.allowance(workerId, request.availableCapacity);
+    const { bench } = this.#parts;
+    const giveWayMs = request.availableCapacity === 0 ? 0 : this.#parts.giveWayMs(workerId);
+    const count = giveWayMs > 0 ? 0 : bench.allowance(workerId, request.availableCapacity);
     const take = takeRequest(worker, request, count);
     const load = loadOf(worker, request.availableCapacity);
     if (count === 0) visit.wakeUp?.passOn();
     const wakeUp = count === 0 ? null : visit.wakeUp;
     visit.wakeUp = null;
     const waiter = this.#parts.waiters.enter({ workerId, request: take, load, sinceMs, wakeUp });
-    return { waiter, take };
+    return { waiter, take, giveWayMs };
   }
 
   /** Null: what there was could not be claimed after all. */

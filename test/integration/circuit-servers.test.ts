@@ -83,7 +83,9 @@ describeOnPostgres('a circuit on two servers', (server) => {
     expect(retries).toBeLessThanOrEqual(8);
 
     clock.advance(30_000);
-    const probes = (await Promise.all(workers.map((worker) => worker.look(10)))).flat();
+    const look = async () => (await Promise.all(workers.map((worker) => worker.look(10)))).flat();
+    // Who was pushed back lets others go first, once.
+    const probes = [...(await look()), ...(await look())];
     expect(probes).toHaveLength(2);
     // Whichever server hears of it.
     await there.completeAll(probes);

@@ -262,6 +262,21 @@ describeOnEveryEngine('a service that is down', (under) => {
     await engine.cancelTasks({ queue });
   });
 
+  it('R-RE9, R-RE11: who was pushed back lets others try first, and tries if there are none', async () => {
+    const { engine, clock } = under();
+    const { queue, worker } = await broughtDown(engine);
+    const other = await TestWorker.register(engine, { queues: [queue] });
+    clock.advance(30_000);
+    expect(await worker.look(2)).toEqual([]);
+    const tried = await other.take(2);
+    expect(await worker.look(2)).toEqual([]);
+    for (const task of tried) await other.fail(task, unavailable);
+    clock.advance(minuteMs);
+    expect(await other.look(2)).toEqual([]);
+    expect(await other.look(2)).toHaveLength(2);
+    await engine.cancelTasks({ queue });
+  });
+
   it('R-RE9: a probe that is answered begins a gentle resume: a quarter, a half, all of it', async () => {
     const { engine, clock } = under();
     const scene = await prepare(engine, 400);
