@@ -13,6 +13,6 @@ export function encodeReplayCursor({ after, dueMs }: ReplayCursor): string {
 
 export function decodeReplayCursor(cursor: string): ReplayCursor {
   const [after = '', due = ''] = decodeCursor(cursor).split(' ');
-  if (!isUuid(after) || !/^\d{1,15}$/.test(due)) throw badCursor();
+  if (!isUuid(after) || !/^\d{1,13}$/.test(due)) throw badCursor();
   return { after: after as TaskId, dueMs: Number(due) };
 }
