@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Client } from 'pg';
-import { startOwnPostgres } from '../../test/support/services/postgres-server.js';
+import { startPostgres } from '../../test/support/services/postgres-server.js';
 import type { MortalServer } from '../../test/support/services/throw-away-server.js';
 import { until } from '../../test/support/until.js';
 
@@ -17,7 +17,7 @@ export class MortalPostgres {
   }
 
   static async start(durable: boolean): Promise<MortalPostgres> {
-    const server = await startOwnPostgres({ durable });
+    const server = await startPostgres({ durable, mortal: true });
     return new MortalPostgres(server, await findDataFolder(server.url));
   }
 

@@ -8,19 +8,25 @@ import { createTemporaryFolder } from './temporary-folder.js';
 import { runThrowAway, type MortalServer, type RunningServer } from './throw-away-server.js';
 import { unprivilegedUser, type UserIds } from './unprivileged-user.js';
 
-export interface PostgresOptions {
+interface PostgresOptions {
   /** As in production: for measurements. Without it only tests may run on it. */
   readonly durable?: boolean;
 }
 
-/** What DATABASE_URL names, or one of our own. */
-export async function startPostgres(options: PostgresOptions = {}): Promise<RunningServer> {
+/** What DATABASE_URL names, or one of our own. `mortal`: our own in any case, to be killed at will. */
+export async function startPostgres(
+  options: PostgresOptions & { readonly mortal: true },
+): Promise<MortalServer>;
+export async function startPostgres(options?: PostgresOptions): Promise<RunningServer>;
+export async function startPostgres(
+  options: PostgresOptions & { readonly mortal?: true } = {},
+): Promise<RunningServer> {
   const given = process.env.DATABASE_URL;
-  return given ? { url: given, stop: () => Promise.resolve() } : startOwnPostgres(options);
+  if (!given || options.mortal === true) return startOwnPostgres(options);
+  return { url: given, stop: () => Promise.resolve() };
 }
 
-/** To be killed at will. */
-export async function startOwnPostgres(options: PostgresOptions = {}): Promise<MortalServer> {
+async function startOwnPostgres(options: PostgresOptions): Promise<MortalServer> {
   const command = getServerProgram({
     program: 'postgres',
     folders: postgresFolders,
