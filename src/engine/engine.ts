@@ -142,7 +142,11 @@ export class Engine implements api.SluiceApi {
       circuits: this.#circuits,
     });
     this.#attempts = new AttemptControl(context, endAttempts, this.#feeder);
-    this.#heartbeat = new Heartbeat(context, this.#fleet, endAttempts);
+    this.#heartbeat = new Heartbeat(context, {
+      fleet: this.#fleet,
+      endAttempts,
+      news: this.#news,
+    });
     this.#cancel = new Cancel(context, {
       fleet: this.#fleet,
       news: this.#news,

@@ -14,6 +14,7 @@ import {
 import { instant, judgeDatabaseFailure, type EngineContext } from './context.js';
 import { released, type EndAttempts } from './end-attempts.js';
 import { unknownWorker, type Fleet, type KnownWorker } from './fleet.js';
+import type { News } from './news.js';
 
 const maxHeldAtOnce = 10_000;
 const maxBeatsAtOnce = 500;
@@ -21,17 +22,25 @@ const maxBeatsAtOnce = 500;
 const maxGatherMs = 200;
 const gatherShareOfInterval = 1 / 50;
 
+export interface HeartbeatParts {
+  readonly fleet: Fleet;
+  readonly endAttempts: EndAttempts;
+  readonly news: News;
+}
+
 /** Keeps a worker's leases alive, and finds what only one of the two sides thinks it holds. */
 export class Heartbeat {
   readonly #context: EngineContext;
   readonly #fleet: Fleet;
   readonly #endAttempts: EndAttempts;
+  readonly #news: News;
   readonly #beats: Batcher<Beating, Heard>;
 
-  constructor(context: EngineContext, fleet: Fleet, endAttempts: EndAttempts) {
+  constructor(context: EngineContext, { fleet, endAttempts, news }: HeartbeatParts) {
     this.#context = context;
     this.#fleet = fleet;
     this.#endAttempts = endAttempts;
+    this.#news = news;
     this.#beats = new Batcher({
       flush: (beats) => this.#hear(beats),
       maxItems: maxBeatsAtOnce,
@@ -89,7 +98,8 @@ export class Heartbeat {
     await this.#fleet.get(workerId);
     await this.#giveBack(workerId);
     await buryWorker(this.#context.db, workerId);
-    this.#fleet.forget(workerId);
+    // A poll of it may still wait at another server, and would be given what nobody runs.
+    this.#news.tell({ kind: 'buried', workerId });
     await this.#giveBack(workerId);
   }
 

@@ -55,6 +55,17 @@ describeOnPostgres('many servers', (server) => {
     expect(performance.now() - beganMs).toBeLessThan(4_000);
   });
 
+  it('R-WO8: a worker that left at one server is given nothing by a poll that waits at another', async () => {
+    const [first, second] = await Promise.all([open(), open()]);
+    const worker = await TestWorker.register(second, { queues: ['left'] });
+    const waiting = worker.look(1, { waitMs: 20_000 }).catch(() => []);
+    await settle();
+    await first.deregister(worker.workerId);
+    const { taskId } = await first.submit({ taskType: 'noop', queue: 'left' });
+    expect(await waiting).toEqual([]);
+    expect((await first.getTask(taskId)).attempt).toBe(0);
+  });
+
   it('R-CH7: what is put at one server counts for the next take at the other', async () => {
     const [first, second] = await Promise.all([open(), open()]);
     await submitAll(first, drafts(20, { taskType: 'noop', queue: 'put' }));
