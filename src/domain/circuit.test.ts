@@ -167,6 +167,19 @@ describe('R-RE9: while it is open', () => {
     expect(excuses).toEqual([{ restMs: 61_000 }, { restMs: 61_000 }]);
   });
 
+  it('a probe that ran out of time costs nothing, and rests until after the next ones', () => {
+    const silent = (begunMs: number): Ended => ({ begunMs, answer: null });
+    const standing = { circuit: openCircuit(), streak: 0 };
+    const { circuit, excuses } = heedAll(
+      standing,
+      [silent(untilMs), silent(startMs)],
+      untilMs + 20_000,
+    );
+    expect(excuses).toEqual([{ restMs: 11_000 }, null]);
+    expect(circuit).toBe(standing.circuit);
+    expect(heedAll(fresh, [silent(startMs)], startMs).excuses).toEqual([null]);
+  });
+
   it('the two probes of one turn are one trip', () => {
     const standing = { circuit: openCircuit(), streak: 0 };
     const { circuit } = heedAll(standing, [missed(untilMs), missed(untilMs)], untilMs + 5);

@@ -216,9 +216,17 @@ function postponed(circuit: Circuit, answer: Answer, nowMs: number): Circuit {
  */
 function excuseOf(before: Circuit, after: Circuit, ended: Ended, nowMs: number): Excuse | null {
   const { answer, begunMs } = ended;
-  if (answer === null || answer.kind === 'answered' || after.kind === 'closed') return null;
+  if (answer === null) return excuseOfSilent(before, begunMs, nowMs);
+  if (answer.kind === 'answered' || after.kind === 'closed') return null;
   const isProbe = before.kind === 'open' && after.kind === 'open' && mayBeProbe(before, begunMs);
   return { restMs: isProbe ? closedForMs(after, nowMs) + probeRestMs : 0 };
+}
+
+/** A probe that ran out of time may have met a service that hangs: it was sent to find that out. */
+function excuseOfSilent(circuit: Circuit, begunMs: number, nowMs: number): Excuse | null {
+  if (circuit.kind !== 'open' || !isTelling(circuit, begunMs)) return null;
+  const nextProbesMs = Math.max(0, circuit.probesAtMs + probePatienceMs - nowMs);
+  return { restMs: nextProbesMs + probeRestMs };
 }
 
 /** Of two probes the second finds the circuit opened again by the first. */

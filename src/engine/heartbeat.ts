@@ -18,6 +18,8 @@ import type { News } from './news.js';
 
 const maxHeldAtOnce = 10_000;
 const maxBeatsAtOnce = 500;
+/** What their workers hold is read with the beats. */
+const maxTasksAtOnce = 20_000;
 /** However large a fleet is, its beats are few statements, and each is answered soon. */
 const maxGatherMs = 200;
 const gatherShareOfInterval = 1 / 50;
@@ -44,6 +46,9 @@ export class Heartbeat {
     this.#beats = new Batcher({
       flush: (beats) => this.#hear(beats),
       maxItems: maxBeatsAtOnce,
+      weigh: ({ heartbeat }) =>
+        Math.max(heartbeat.currentLoad, heartbeat.currentTasks?.length ?? 0),
+      maxWeight: maxTasksAtOnce,
       gatherMs: () => this.#gatherMs(),
       judge: judgeDatabaseFailure,
     });

@@ -152,12 +152,14 @@ export class Report {
   }
 }
 
+/** Each attempt once, also when it was reported twice in one batch. */
 function joined(
   attempts: readonly AttemptRow[],
   failures: readonly Failure[],
 ): (AttemptRow & Failure)[] {
+  const attemptOf = new Map(attempts.map((attempt) => [attempt.lease, attempt]));
   const failureOf = new Map(failures.map((failure) => [failure.lease, failure]));
-  return attempts.flatMap((attempt) => {
+  return [...attemptOf.values()].flatMap((attempt) => {
     const failure = failureOf.get(attempt.lease);
     return failure === undefined ? [] : [{ ...attempt, ...failure }];
   });

@@ -1,7 +1,7 @@
 import type { Lease, TaskId, WorkerId } from '../domain/ids.js';
 import type { Heartbeat, Page, PageRequest, Registration, WorkerView } from '../protocol/api.js';
 import { column, sparseColumn } from './columns.js';
-import type { Database, Instant, Queryable } from './database.js';
+import { LockedError, type Database, type Instant, type Queryable } from './database.js';
 import { letGoUnlisted } from './hold-workflows.js';
 import { decodeIdCursor, defaultPageLimit, encodeCursor } from './paging.js';
 
@@ -130,9 +130,18 @@ export async function beatAll(
   for (const { workerId, heartbeat } of latest) {
     const keepsAPlace = byWorker.get(workerId)?.[0]?.keeps_a_place === true;
     if (!keepsAPlace || heartbeat.currentTasks === undefined) continue;
-    await letGoUnlisted(db, workerId, heartbeat.currentTasks, now);
+    await unlessLocked(letGoUnlisted(db, workerId, heartbeat.currentTasks, now));
   }
   return beats.map(({ workerId }) => toBeat(byWorker.get(workerId)));
+}
+
+/** The next beat tries again: a workflow that somebody holds must not keep other workers waiting. */
+async function unlessLocked(write: Promise<unknown>): Promise<void> {
+  try {
+    await write;
+  } catch (error) {
+    if (!(error instanceof LockedError)) throw error;
+  }
 }
 
 function toBeat(rows: readonly BeatRow[] | undefined): Beat {
