@@ -1,4 +1,4 @@
-import { SingleBar } from 'cli-progress';
+import type { SingleBar } from 'cli-progress';
 import type {
   DeadLetterApi,
   DeadLetterFilter,
@@ -17,7 +17,7 @@ export async function replayAll(
   let { replayed, lastDueAt } = answer;
   if (answer.nextCursor === null) return { replayed, lastDueAt };
   const { totalCount } = await api.listDeadLetters(filter, { limit: 1 });
-  const bar = startBar(replayed + totalCount, replayed);
+  const bar = await startBar(replayed + totalCount, replayed);
   try {
     while (answer.nextCursor !== null) {
       answer = await api.replayDeadLetters(filter, { ...request, cursor: answer.nextCursor });
@@ -32,8 +32,9 @@ export async function replayAll(
 }
 
 /** On stderr, and only on a terminal. */
-function startBar(total: number, value: number): SingleBar {
-  const bar = new SingleBar({
+async function startBar(total: number, value: number): Promise<SingleBar> {
+  const { default: progress } = await import('cli-progress');
+  const bar = new progress.SingleBar({
     format: `${paint('cyan', '{bar}')} {value} of {total} replayed`,
     barCompleteChar: '█',
     barIncompleteChar: '░',

@@ -183,6 +183,7 @@ describeOnEveryDatabase('findAttempts', (db) => {
         workflowId: null,
         status: 'executing',
         attempt: 1,
+        begunAt: expect.any(Date) as Date,
         cost: { t: 1 },
       },
     ]);

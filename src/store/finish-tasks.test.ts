@@ -49,8 +49,10 @@ describeOnEveryDatabase('completeTasks', (db) => {
       },
     ]);
     expect(await rowOf(db(), held.taskId)).toBeUndefined();
-    const { waits_for, lapses_at, expires_at, status, ended_at, error, ...kept } = living ?? {};
-    expect({ waits_for, expires_at, ended_at, error }).toEqual({
+    const { waits_for, lapses_at, expires_at, status, ended_at, error, ...rest } = living ?? {};
+    const { runs_before_replay, ...kept } = rest;
+    expect({ waits_for, expires_at, ended_at, error, runs_before_replay }).toEqual({
+      runs_before_replay: 0,
       waits_for: null,
       expires_at: null,
       ended_at: null,

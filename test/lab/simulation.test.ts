@@ -5,7 +5,7 @@ import { ruleOf, type Outcome } from '../../lab/simulation/job.js';
 import { sabotages } from '../../lab/simulation/sabotages.js';
 import { transitions } from '../../src/domain/task-state.js';
 
-const steps = 50;
+const steps = 40;
 /** Two cores do it in half a minute; nobody knows what else they have to do. */
 const patienceMs = 600_000;
 
