@@ -15,7 +15,7 @@ const together = [
 const shared = {
   setupFiles: 'test/support/seed.ts',
   pool: 'forks',
-  maxWorkers: 3,
+  maxWorkers: 2,
   testTimeout: 60_000,
   hookTimeout: 120_000,
 } as const;
@@ -24,7 +24,7 @@ export default defineConfig({
   test: {
     globalSetup: 'test/support/global-setup.ts',
     sequence: { sequencer: LongestFirst },
-    maxWorkers: 3,
+    maxWorkers: 2,
     projects: [
       { test: { ...shared, name: 'apart', include: all, exclude: together } },
       { test: { ...shared, name: 'together', include: together, isolate: false } },
