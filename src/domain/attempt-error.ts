@@ -31,6 +31,14 @@ const neverRetried: ReadonlySet<string> = new Set([
   attemptErrorCodes.resultTooLarge,
 ]);
 
+export type PushBackCode =
+  typeof attemptErrorCodes.rateLimited | typeof attemptErrorCodes.unavailable;
+
+/** The service asks for fewer calls, or is away. */
+export function isPushBack(code: string): code is PushBackCode {
+  return code === attemptErrorCodes.rateLimited || code === attemptErrorCodes.unavailable;
+}
+
 export function isRetriable(error: AttemptError): boolean {
   return error.retriable && !neverRetried.has(error.code);
 }

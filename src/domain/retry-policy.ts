@@ -1,4 +1,4 @@
-import { attemptErrorCodes, isRetriable, type AttemptError } from './attempt-error.js';
+import { attemptErrorCodes, isPushBack, isRetriable, type AttemptError } from './attempt-error.js';
 import type { Priority } from './priority.js';
 
 export const defaultMaxRetries: Readonly<Record<Priority, number>> = { high: 5, medium: 3, low: 2 };
@@ -83,8 +83,4 @@ export function nextTimeoutSeconds(timeoutSeconds: number, code: string): number
   if (!needsMore) return timeoutSeconds;
   const grown = Math.min(Math.ceil(timeoutSeconds * 1.5), maxGrownTimeoutSeconds);
   return Math.max(timeoutSeconds, grown);
-}
-
-function isPushBack(code: string): boolean {
-  return code === attemptErrorCodes.rateLimited || code === attemptErrorCodes.unavailable;
 }

@@ -1,7 +1,6 @@
-import { isRetriable, type AttemptError } from '../domain/attempt-error.js';
+import { isPushBack, isRetriable, type AttemptError } from '../domain/attempt-error.js';
 import { maxRetryAfterSeconds } from '../domain/retry-policy.js';
 import type { Logger } from '../runtime/log.js';
-import { isPushBack } from './service-errors.js';
 
 /** How the tasks of one type are tried again. What it does not say is as for any task. */
 export interface RetryPolicy {

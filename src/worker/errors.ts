@@ -1,10 +1,10 @@
-import { attemptErrorCodes, type AttemptError } from '../domain/attempt-error.js';
+import { attemptErrorCodes, isPushBack, type AttemptError } from '../domain/attempt-error.js';
 import type { JsonValue } from '../domain/json.js';
 import { bounds } from '../protocol/bounds.js';
 import { findJsonFault } from '../protocol/json-measure.js';
 import { isDelay } from './apply-retry-policy.js';
 import { isErrorCode } from './error-code.js';
-import { findPushBack, isPushBack, type PushBack } from './service-errors.js';
+import { findPushBack, type PushBack } from './service-errors.js';
 import { toJson } from './to-json.js';
 
 export interface HandlerErrorOptions {

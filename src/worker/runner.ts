@@ -10,7 +10,7 @@ import { tell, type WorkerObserver } from './observer.js';
 import type { PressureGauge } from './pressure.js';
 import { ProgressLine, type ProgressNote } from './progress.js';
 import type { Reports } from './reports.js';
-import { isPushBack } from './service-errors.js';
+import { isPushBack } from '../domain/attempt-error.js';
 import type { Session } from './session.js';
 import type { Slots } from './slots.js';
 import { TaskContext } from './task-context.js';

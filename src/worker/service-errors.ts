@@ -1,10 +1,8 @@
-import { attemptErrorCodes } from '../domain/attempt-error.js';
+import { attemptErrorCodes, type PushBackCode } from '../domain/attempt-error.js';
 import type { JsonObject } from '../domain/json.js';
 import { isErrorCode } from './error-code.js';
 
 const { rateLimited, unavailable } = attemptErrorCodes;
-
-type PushBackCode = typeof rateLimited | typeof unavailable;
 
 /** A service that was called asks for fewer calls, or is away. */
 export interface PushBack {
@@ -43,10 +41,6 @@ const networkClasses: ReadonlySet<string> = new Set([
 
 /** Deeper causes are not the service's any more; and causes may form a ring. */
 const maxCauses = 5;
-
-export function isPushBack(code: string): code is PushBackCode {
-  return code === rateLimited || code === unavailable;
-}
 
 /**
  * What the errors of HTTP clients say of the service, themselves or in their causes. An answer says
