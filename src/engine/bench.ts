@@ -5,6 +5,13 @@ import { approximateNow, type EngineContext } from './context.js';
 
 const trusted: Standing = { kind: 'trusted' };
 
+interface Ration {
+  /** How many of those it asks for it may get now. */
+  readonly count: number;
+  /** How long until it may get more, unless it is told before. */
+  readonly waitMs: number;
+}
+
 /**
  * A copy of who is benched. The rows in Postgres decide; they are read again every few seconds, and
  * what other servers change is told on the bus.
@@ -22,21 +29,16 @@ export class Bench {
   }
 
   standing(workerId: WorkerId): Standing {
-    const trial = this.#trials.get(workerId);
-    if (trial === undefined) return trusted;
-    return standingOf(trial, this.#nowMs(), this.#context.settings.benchMs);
+    return this.#standingAt(workerId, this.#nowMs());
   }
 
-  /** How many of those it asks for it may get now. */
-  allowance(workerId: WorkerId, wanted: number): number {
-    return allowance(this.standing(workerId), wanted);
-  }
-
-  /** How long until it may get more, unless it is told before. */
-  waitMs(workerId: WorkerId): number {
-    const standing = this.standing(workerId);
-    if (allowance(standing, 1) > 0 || standing.kind === 'trusted') return Infinity;
-    return Math.ceil(standing.untilMs - this.#nowMs());
+  /** Both by one look at the clock: who gets nothing always knows when it may get something. */
+  ration(workerId: WorkerId, wanted: number): Ration {
+    const nowMs = this.#nowMs();
+    const standing = this.#standingAt(workerId, nowMs);
+    const count = allowance(standing, wanted);
+    if (allowance(standing, 1) > 0 || standing.kind === 'trusted') return { count, waitMs: Infinity };
+    return { count, waitMs: Math.max(1, Math.ceil(standing.untilMs - nowMs)) };
   }
 
   /** Before it takes them, so that two polls of one worker do not get twice as many. */
@@ -52,9 +54,9 @@ export class Bench {
   giveBack(workerId: WorkerId, count: number): void {
     const trial = this.#trials.get(workerId);
     if (trial === undefined) return;
-    const before = this.allowance(workerId, 1);
+    const couldGetAny = this.#mayGetAny(workerId);
     this.#trials.set(workerId, { ...trial, probesOut: Math.max(0, trial.probesOut - count) });
-    if (before === 0 && this.allowance(workerId, 1) > 0) this.#onFreed(workerId);
+    if (!couldGetAny && this.#mayGetAny(workerId)) this.#onFreed(workerId);
   }
 
   /** Null: it is trusted again. */
@@ -76,6 +78,16 @@ export class Bench {
       const known = before.get(workerId);
       this.#trials.set(workerId, known?.benchedUntilMs === untilMs ? known : newTrial(untilMs));
     }
+  }
+
+  #mayGetAny(workerId: WorkerId): boolean {
+    return allowance(this.standing(workerId), 1) > 0;
+  }
+
+  #standingAt(workerId: WorkerId, nowMs: number): Standing {
+    const trial = this.#trials.get(workerId);
+    if (trial === undefined) return trusted;
+    return standingOf(trial, nowMs, this.#context.settings.benchMs);
   }
 
   #nowMs(): number {

@@ -46,6 +46,8 @@ interface Entered {
   readonly waiter: PollWaiter;
   readonly take: TakeRequest;
   readonly giveWayMs: number;
+  /** How long it gets nothing, if it gets nothing. */
+  readonly deniedMs: number;
 }
 
 type TakenEntries = TakeAnswer & { kind: 'taken' };
@@ -80,9 +82,9 @@ export class Poll {
 
   /** Null: it was woken, or something may have changed. */
   async #lookAndWait(worker: KnownWorker, visit: Visit): Promise<PollAnswer | null> {
-    const { waiters, bench } = this.#parts;
+    const { waiters } = this.#parts;
     const { signal, endsAtMs } = visit;
-    const { waiter, take, giveWayMs } = this.#enter(worker, visit);
+    const { waiter, take, giveWayMs, deniedMs } = this.#enter(worker, visit);
     try {
       if (take.count > 0 && (visit.mustLook || waiters.shouldLook(waiter))) {
         const looked = await this.#look(worker, visit, waiter, take);
@@ -91,7 +93,6 @@ export class Poll {
       const leftMs = endsAtMs - performance.now();
       if (leftMs <= 0) return withNews(worker, []);
       visit.mustLook = giveWayMs > 0;
-      const deniedMs = giveWayMs > 0 ? giveWayMs : bench.waitMs(worker.workerId);
       await waiter.wait(Math.min(leftMs, deniedMs), signal);
       visit.wakeUp = waiter.takeWakeUp();
       return null;
@@ -109,14 +110,15 @@ export class Poll {
     const { workerId } = worker;
     const { bench } = this.#parts;
     const giveWayMs = request.availableCapacity === 0 ? 0 : this.#parts.giveWayMs(workerId);
-    const count = giveWayMs > 0 ? 0 : bench.allowance(workerId, request.availableCapacity);
+    const ration = bench.ration(workerId, request.availableCapacity);
+    const { count, waitMs: deniedMs } = giveWayMs > 0 ? { count: 0, waitMs: giveWayMs } : ration;
     const take = takeRequest(worker, request, count);
     const load = loadOf(worker, request.availableCapacity);
     if (count === 0) visit.wakeUp?.passOn();
     const wakeUp = count === 0 ? null : visit.wakeUp;
     visit.wakeUp = null;
     const waiter = this.#parts.waiters.enter({ workerId, request: take, load, sinceMs, wakeUp });
-    return { waiter, take, giveWayMs };
+    return { waiter, take, giveWayMs, deniedMs };
   }
 
   /** Null: what there was could not be claimed after all. */
