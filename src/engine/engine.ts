@@ -1,7 +1,7 @@
 import { SluiceError } from '../domain/errors.js';
 import type { TaskId, WorkerId } from '../domain/ids.js';
 import type { RateLimit } from '../domain/queue-settings.js';
-import type * as api from '../protocol/api.js';
+import * as api from '../protocol/api.js';
 import type { TaskEvent } from '../protocol/events.js';
 import { Loop } from '../runtime/loop.js';
 import { DatabaseAwayError } from '../store/database.js';
@@ -343,12 +343,15 @@ export class Engine implements api.SluiceApi {
     }
   }
 
-  submit(draft: api.TaskDraft): Promise<api.Receipt> {
-    return refusing(this.#submit.submit(draft));
+  submit(draft: api.TaskDraft, caller = api.anybody): Promise<api.Receipt> {
+    return refusing(this.#submit.submit(draft, caller));
   }
 
-  submitMany(drafts: readonly api.TaskDraft[]): Promise<readonly api.SubmitOutcome[]> {
-    return refusing(this.#submit.submitMany(drafts));
+  submitMany(
+    drafts: readonly api.TaskDraft[],
+    caller = api.anybody,
+  ): Promise<readonly api.SubmitOutcome[]> {
+    return refusing(this.#submit.submitMany(drafts, caller));
   }
 
   getTask(taskId: TaskId, options?: { readonly history?: boolean }): Promise<api.TaskView> {

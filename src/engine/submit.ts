@@ -5,7 +5,7 @@ import type { JsonValue } from '../domain/json.js';
 import { capabilitySet } from '../domain/lane.js';
 import { costFaults } from '../domain/limit-faults.js';
 import { defaultMaxRetries, defaultTimeoutSeconds } from '../domain/retry-policy.js';
-import type { Receipt, SubmitOutcome, TaskDraft } from '../protocol/api.js';
+import type { Caller, Receipt, SubmitOutcome, TaskDraft } from '../protocol/api.js';
 import { invalidRequest, refusalOf } from '../protocol/problem-wire.js';
 import type { Offer, Window } from '../ready/ready-queue.js';
 import { Batcher } from '../runtime/batcher.js';
@@ -58,8 +58,8 @@ export class Submit {
     });
   }
 
-  async submit(draft: TaskDraft): Promise<Receipt> {
-    const outcome = await this.#submit(draft);
+  async submit(draft: TaskDraft, caller: Caller): Promise<Receipt> {
+    const outcome = await this.#submit(draft, caller);
     if (outcome.kind === 'refused') throw new SluiceError(outcome.code, outcome.detail, outcome);
     const { receipt } = outcome;
     if (receipt.status !== 'queued' && receipt.status !== 'pending') return receipt;
@@ -70,21 +70,21 @@ export class Submit {
     return { ...receipt, queuePosition, estimatedWaitSeconds };
   }
 
-  submitMany(drafts: readonly TaskDraft[]): Promise<SubmitOutcome[]> {
-    return Promise.all(drafts.map((draft) => this.#submit(draft)));
+  submitMany(drafts: readonly TaskDraft[], caller: Caller): Promise<SubmitOutcome[]> {
+    return Promise.all(drafts.map((draft) => this.#submit(draft, caller)));
   }
 
-  async #submit(draft: TaskDraft): Promise<SubmitOutcome> {
+  async #submit(draft: TaskDraft, caller: Caller): Promise<SubmitOutcome> {
     const faults = costFaults(draft.cost ?? {});
     if (faults.length > 0) return { kind: 'refused', ...refusalOf(invalidRequest(faults)) };
-    const task = this.#prepare(draft);
+    const task = this.#prepare(draft, caller);
     const submitted = await this.#batcher.add(task).catch((error: unknown) => {
       throw asRefusal(error);
     });
     return toOutcome(task, submitted);
   }
 
-  #prepare(draft: TaskDraft): Prepared {
+  #prepare(draft: TaskDraft, { owner }: Caller): Prepared {
     const priority = draft.priority ?? 'medium';
     const queue = draft.queue ?? 'default';
     const capabilities = capabilitySet(draft.requiredCapabilities ?? []);
@@ -105,7 +105,7 @@ export class Submit {
       idempotency:
         draft.idempotencyKey === undefined
           ? null
-          : { scope: '', key: draft.idempotencyKey, fingerprint: fingerprint(draft, queue) },
+          : { scope: owner, key: draft.idempotencyKey, fingerprint: fingerprint(draft, queue) },
       costJson: draft.cost === undefined ? null : JSON.stringify(draft.cost),
       userId: draft.userId ?? null,
       tags: draft.tags ?? [],

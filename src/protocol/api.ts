@@ -176,10 +176,21 @@ export interface ReplayRequest {
   readonly newPriority?: Priority;
 }
 
+/** On whose behalf a call is made. */
+export interface Caller {
+  /** Whose idempotency keys and submission limits count: the API key's, or empty without keys. */
+  readonly owner: string;
+  /** Its submits pass when all else is refused. */
+  readonly passesCeilings: boolean;
+}
+
+/** Who needs no key: the program itself, or anybody on this machine. */
+export const anybody: Caller = { owner: '', passesCeilings: false };
+
 export interface TaskApi {
-  submit(draft: TaskDraft): Promise<Receipt>;
+  submit(draft: TaskDraft, caller?: Caller): Promise<Receipt>;
   /** Answers in order; one refused draft does not sink the rest. */
-  submitMany(drafts: readonly TaskDraft[]): Promise<readonly SubmitOutcome[]>;
+  submitMany(drafts: readonly TaskDraft[], caller?: Caller): Promise<readonly SubmitOutcome[]>;
   getTask(taskId: TaskId, options?: { readonly history?: boolean }): Promise<TaskView>;
   /** The task when it ended, or as it is when the time is over. */
   waitForTask(taskId: TaskId, timeoutMs: number, signal?: AbortSignal): Promise<TaskView>;
