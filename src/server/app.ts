@@ -10,6 +10,7 @@ import { LiveEvents } from './live-events.js';
 import { OpenRequests } from './open-requests.js';
 import { registerOpenApi } from './openapi.js';
 import { problemContentType, refuseAddress, sendProblem } from './problem.js';
+import { watchRouteScopes } from './route-scopes.js';
 import { batchRoute } from './routes/batch.js';
 import { deadLetterRoutes } from './routes/dead-letters.js';
 import { eventRoutes } from './routes/events.js';
@@ -36,6 +37,7 @@ export function buildApp(options: AppOptions): App {
   const live = new LiveEvents(parts);
   const known = new KnownRoutes();
   known.watch(app);
+  watchRouteScopes(app);
   closeUnusedConnections(app);
   app.addHook('preClose', (done) => {
     open.stop();

@@ -33,6 +33,7 @@ export function batchRoute(app: App, { api, taskBytes, requestBytes }: AppParts)
         body: batchSchema,
         response: { 200: batchAnswerSchema },
       },
+      config: { scope: 'submit' },
     },
     async ({ body, headers }) => {
       const draftHeaders = readDraftHeaders(headers);

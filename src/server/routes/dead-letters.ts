@@ -31,6 +31,7 @@ export function deadLetterRoutes(app: App, { api }: AppParts): void {
         querystring: listDeadLettersQuerySchema,
         response: { 200: deadLetterPageSchema },
       },
+      config: { scope: 'read' },
     },
     async ({ query }) =>
       deadLetterPageToWire(
@@ -47,6 +48,7 @@ export function deadLetterRoutes(app: App, { api }: AppParts): void {
         description: 'Grouped by queue, task type and error code.',
         response: { 200: deadLetterAnalysisSchema },
       },
+      config: { scope: 'read' },
     },
     async () => deadLetterAnalysisToWire(await api.analyseDeadLetters()),
   );
@@ -64,6 +66,7 @@ export function deadLetterRoutes(app: App, { api }: AppParts): void {
         body: replayDeadLettersSchema,
         response: { 200: replayedSchema },
       },
+      config: { scope: 'admin' },
     },
     async ({ body }) => {
       const filter = deadLetterFilterFromWire(body);
@@ -81,7 +84,7 @@ export function deadLetterRoutes(app: App, { api }: AppParts): void {
         body: replaySchema,
         response: { 200: taskSchema },
       },
-      config: { refusals: ['task_not_found', 'task_not_ended', 'task_completed'] },
+      config: { scope: 'admin', refusals: ['task_not_found', 'task_not_ended', 'task_completed'] },
     },
     async ({ params, body }) =>
       taskToWire(await api.replayTask(taskIdFromWire(params.task_id), replayFromWire(body))),

@@ -20,6 +20,7 @@ export function eventRoutes(app: App, live: LiveEvents): void {
           200: Type.String({ description: 'A stream that ends when its reader leaves' }),
         },
       },
+      config: { scope: 'read' },
     },
     ({ query }, reply) => {
       reply.hijack();

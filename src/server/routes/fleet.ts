@@ -23,6 +23,7 @@ export function fleetRoutes(app: App, { api }: AppParts): void {
         querystring: listWorkersQuerySchema,
         response: { 200: workerPageSchema },
       },
+      config: { scope: 'read' },
     },
     async ({ query }) => workerPageToWire(await api.listWorkers(pageOf(query))),
   );
@@ -36,7 +37,7 @@ export function fleetRoutes(app: App, { api }: AppParts): void {
         params: workerParamsSchema,
         response: { 200: workerSchema },
       },
-      config: { refusals: ['worker_not_found'] },
+      config: { scope: 'read', refusals: ['worker_not_found'] },
     },
     async ({ params }) => workerToWire(await api.getWorker(workerIdFromWire(params.worker_id))),
   );
@@ -51,7 +52,7 @@ export function fleetRoutes(app: App, { api }: AppParts): void {
         body: emptySchema,
         response: { 200: workerSchema },
       },
-      config: { refusals: ['worker_not_found'] },
+      config: { scope: 'admin', refusals: ['worker_not_found'] },
     },
     async ({ params }) => workerToWire(await api.drainWorker(workerIdFromWire(params.worker_id))),
   );

@@ -13,7 +13,10 @@ const tags = ['Limits'];
 export function limitRoutes(app: App, { api }: AppParts): void {
   app.get(
     '/api/v1/limits',
-    { schema: { tags, summary: 'List shared limits', response: { 200: limitPageSchema } } },
+    {
+      schema: { tags, summary: 'List shared limits', response: { 200: limitPageSchema } },
+      config: { scope: 'read' },
+    },
     async () => ({ items: (await api.listLimits()).map(limitToWire), next_cursor: null }),
   );
 
@@ -26,7 +29,7 @@ export function limitRoutes(app: App, { api }: AppParts): void {
         params: limitParamsSchema,
         response: { 200: limitSchema },
       },
-      config: { refusals: ['limit_not_found'] },
+      config: { scope: 'read', refusals: ['limit_not_found'] },
     },
     async ({ params }) => limitToWire(await api.getLimit(params.name)),
   );
@@ -41,6 +44,7 @@ export function limitRoutes(app: App, { api }: AppParts): void {
         body: rateLimitSchema,
         response: { 200: limitSchema },
       },
+      config: { scope: 'admin' },
     },
     async ({ params, body }) =>
       limitToWire(await api.putLimit(params.name, rateLimitFromWire(body))),
@@ -55,7 +59,7 @@ export function limitRoutes(app: App, { api }: AppParts): void {
         params: limitParamsSchema,
         response: { 204: noContentSchema },
       },
-      config: { refusals: ['limit_not_found', 'limit_in_use'] },
+      config: { scope: 'admin', refusals: ['limit_not_found', 'limit_in_use'] },
     },
     async ({ params }, reply) => {
       await api.deleteLimit(params.name);

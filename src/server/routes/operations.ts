@@ -17,6 +17,7 @@ export function operationRoutes(app: App, { health, metrics }: AppParts): void {
         description: 'Degraded: it accepts tasks and results, and can hand nothing out.',
         response: { 200: Type.Union([statusSchema('live'), degradedSchema]) },
       },
+      config: { scope: 'open' },
     },
     () => {
       const reason = health.degradation();
@@ -33,7 +34,7 @@ export function operationRoutes(app: App, { health, metrics }: AppParts): void {
         description: 'Postgres and the ready queue answer, and it does not stand by.',
         response: { 200: statusSchema('ready') },
       },
-      config: { refusals: ['unavailable', 'standby'] },
+      config: { scope: 'open', refusals: ['unavailable', 'standby'] },
     },
     async () => {
       const readiness = await health.readiness();
@@ -51,7 +52,7 @@ export function operationRoutes(app: App, { health, metrics }: AppParts): void {
         description: '503 when capacity is free, work is ready and nothing was claimed for 60 s.',
         response: { 200: statusSchema('progressing') },
       },
-      config: { refusals: ['unavailable'] },
+      config: { scope: 'open', refusals: ['unavailable'] },
     },
     async () => {
       const progress = await health.progress();
@@ -69,6 +70,7 @@ export function operationRoutes(app: App, { health, metrics }: AppParts): void {
         produces: ['text/plain'],
         response: { 200: Type.String() },
       },
+      config: { scope: 'read' },
     },
     async (_request, reply) =>
       reply

@@ -24,6 +24,7 @@ export function queueRoutes(app: App, { api }: AppParts): void {
         querystring: listQueuesQuerySchema,
         response: { 200: queuePageSchema },
       },
+      config: { scope: 'read' },
     },
     async ({ query }) => queuePageToWire(await api.listQueues(pageOf(query))),
   );
@@ -37,7 +38,7 @@ export function queueRoutes(app: App, { api }: AppParts): void {
         params: queueParamsSchema,
         response: { 200: queueSchema },
       },
-      config: { refusals: ['queue_not_found'] },
+      config: { scope: 'read', refusals: ['queue_not_found'] },
     },
     async ({ params }) => queueToWire(await api.getQueue(params.name)),
   );
@@ -53,6 +54,7 @@ export function queueRoutes(app: App, { api }: AppParts): void {
         body: queueChangeSchema,
         response: { 200: queueSchema },
       },
+      config: { scope: 'admin' },
     },
     async ({ params, body }) =>
       queueToWire(await api.putQueue(params.name, queueChangeFromWire(body))),
@@ -69,6 +71,7 @@ export function queueRoutes(app: App, { api }: AppParts): void {
         body: pauseSchema,
         response: { 200: queueSchema },
       },
+      config: { scope: 'admin' },
     },
     async ({ params, body }) => {
       const until = body.until === undefined ? undefined : timestampFromWire(body.until);
@@ -86,6 +89,7 @@ export function queueRoutes(app: App, { api }: AppParts): void {
         body: emptySchema,
         response: { 200: queueSchema },
       },
+      config: { scope: 'admin' },
     },
     async ({ params }) => queueToWire(await api.resumeQueue(params.name)),
   );

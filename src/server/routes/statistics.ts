@@ -11,6 +11,7 @@ export function statisticsRoutes(app: App, { api }: AppParts): void {
         summary: 'How it is going, over all queues',
         response: { 200: statisticsSchema },
       },
+      config: { scope: 'read' },
     },
     async () => statisticsToWire(await api.getStatistics()),
   );

@@ -47,7 +47,7 @@ export function taskRoutes(app: App, { api, taskBytes }: AppParts, open: OpenReq
         body: taskDraftSchema,
         response: { 201: receiptSchema, 200: receiptSchema },
       },
-      config: { refusals: ['idempotency_conflict', 'refused'] },
+      config: { scope: 'submit', refusals: ['idempotency_conflict', 'refused'] },
     },
     async ({ body, headers }, reply) => {
       const receipt = await api.submit(readDraft(body, readDraftHeaders(headers), taskBytes));
@@ -64,6 +64,7 @@ export function taskRoutes(app: App, { api, taskBytes }: AppParts, open: OpenReq
         querystring: listTasksQuerySchema,
         response: { 200: taskPageSchema },
       },
+      config: { scope: 'read' },
     },
     async ({ query }) =>
       taskPageToWire(await api.listTasks(taskFilterFromWire(query), pageOf(query))),
@@ -78,6 +79,7 @@ export function taskRoutes(app: App, { api, taskBytes }: AppParts, open: OpenReq
         body: taskFilterSchema,
         response: { 200: cancelledSchema },
       },
+      config: { scope: 'admin' },
     },
     async ({ body }) => {
       const { cancelled } = await api.cancelTasks(taskFilterFromWire(body));
@@ -95,7 +97,7 @@ export function taskRoutes(app: App, { api, taskBytes }: AppParts, open: OpenReq
         querystring: getTaskQuerySchema,
         response: { 200: taskSchema },
       },
-      config: { refusals: ['task_not_found'] },
+      config: { scope: 'read', refusals: ['task_not_found'] },
     },
     async ({ params, query }) => {
       const history = query.include === 'history';
@@ -115,7 +117,7 @@ export function taskRoutes(app: App, { api, taskBytes }: AppParts, open: OpenReq
         querystring: waitQuerySchema,
         response: { 200: taskSchema },
       },
-      config: { refusals: ['task_not_found'] },
+      config: { scope: 'read', refusals: ['task_not_found'] },
     },
     async ({ params, query }, reply) => {
       const timeoutMs = (query.timeout_seconds ?? defaultWaitSeconds) * 1000;
@@ -133,7 +135,7 @@ export function taskRoutes(app: App, { api, taskBytes }: AppParts, open: OpenReq
         params: taskParamsSchema,
         response: { 200: explanationSchema },
       },
-      config: { refusals: ['task_not_found'] },
+      config: { scope: 'read', refusals: ['task_not_found'] },
     },
     async ({ params }) => explanationToWire(await api.explainTask(taskIdFromWire(params.task_id))),
   );
@@ -149,7 +151,7 @@ export function taskRoutes(app: App, { api, taskBytes }: AppParts, open: OpenReq
         params: taskParamsSchema,
         response: { 200: cancellationSchema },
       },
-      config: { refusals: ['task_not_found', 'task_ended'] },
+      config: { scope: 'submit', refusals: ['task_not_found', 'task_ended'] },
     },
     async ({ params }) => cancellationToWire(await api.cancelTask(taskIdFromWire(params.task_id))),
   );
@@ -164,7 +166,7 @@ export function taskRoutes(app: App, { api, taskBytes }: AppParts, open: OpenReq
         body: taskChangeSchema,
         response: { 200: taskSchema },
       },
-      config: { refusals: ['task_not_found', 'task_started', 'task_ended'] },
+      config: { scope: 'submit', refusals: ['task_not_found', 'task_started', 'task_ended'] },
     },
     async ({ params, body }) =>
       taskToWire(await api.changeTask(taskIdFromWire(params.task_id), taskChangeFromWire(body))),
@@ -181,7 +183,7 @@ export function taskRoutes(app: App, { api, taskBytes }: AppParts, open: OpenReq
         body: replaySchema,
         response: { 200: taskSchema },
       },
-      config: { refusals: ['task_not_found', 'task_not_ended', 'task_completed'] },
+      config: { scope: 'admin', refusals: ['task_not_found', 'task_not_ended', 'task_completed'] },
     },
     async ({ params, body }) =>
       taskToWire(await api.replayTask(taskIdFromWire(params.task_id), replayFromWire(body))),

@@ -45,6 +45,7 @@ export function workerRoutes(app: App, { api, requestBytes }: AppParts, open: Op
         body: registrationSchema,
         response: { 200: registeredSchema },
       },
+      config: { scope: 'worker' },
     },
     async ({ body }) => registeredToWire(await api.register(registrationFromWire(body))),
   );
@@ -60,7 +61,7 @@ export function workerRoutes(app: App, { api, requestBytes }: AppParts, open: Op
         body: pollSchema,
         response: { 200: pollAnswerSchema },
       },
-      config: { refusals: ['worker_unknown'] },
+      config: { scope: 'worker', refusals: ['worker_unknown'] },
     },
     async ({ params, body }, reply) => {
       const poll = pollFromWire(body);
@@ -79,7 +80,7 @@ export function workerRoutes(app: App, { api, requestBytes }: AppParts, open: Op
         body: heldSchema,
         response: { 200: acknowledgedSchema },
       },
-      config: { refusals: ['lease_lost', 'worker_unknown'] },
+      config: { scope: 'worker', refusals: ['lease_lost', 'worker_unknown'] },
     },
     async ({ params, body }) => {
       await api.start(workerIdFromWire(params.worker_id), heldFromWire(body));
@@ -97,7 +98,7 @@ export function workerRoutes(app: App, { api, requestBytes }: AppParts, open: Op
         body: progressSchema,
         response: { 200: acknowledgedSchema },
       },
-      config: { refusals: ['lease_lost', 'worker_unknown'] },
+      config: { scope: 'worker', refusals: ['lease_lost', 'worker_unknown'] },
     },
     async ({ params, body }) => {
       const progress = defined({ percent: body.progress_percent, message: body.status_message });
@@ -118,7 +119,7 @@ export function workerRoutes(app: App, { api, requestBytes }: AppParts, open: Op
         body: oneOrManyReportsSchema,
         response: { 200: oneOrManyReportAnswersSchema },
       },
-      config: { refusals: ['worker_unknown'] },
+      config: { scope: 'worker', refusals: ['worker_unknown'] },
     },
     async ({ params, body }) => {
       const many = 'results' in body;
@@ -143,7 +144,7 @@ export function workerRoutes(app: App, { api, requestBytes }: AppParts, open: Op
         body: releaseSchema,
         response: { 200: releasedSchema },
       },
-      config: { refusals: ['worker_unknown'] },
+      config: { scope: 'worker', refusals: ['worker_unknown'] },
     },
     async ({ params, body }) => {
       const held = body.tasks.map(heldFromWire);
@@ -161,7 +162,7 @@ export function workerRoutes(app: App, { api, requestBytes }: AppParts, open: Op
         body: heartbeatSchema,
         response: { 200: heartbeatAnswerSchema },
       },
-      config: { refusals: ['worker_unknown'] },
+      config: { scope: 'worker', refusals: ['worker_unknown'] },
     },
     async ({ params, body }) =>
       heartbeatAnswerToWire(
@@ -179,7 +180,7 @@ export function workerRoutes(app: App, { api, requestBytes }: AppParts, open: Op
         body: emptySchema,
         response: { 200: acknowledgedSchema },
       },
-      config: { refusals: ['worker_unknown'] },
+      config: { scope: 'worker', refusals: ['worker_unknown'] },
     },
     async ({ params }) => {
       await api.deregister(workerIdFromWire(params.worker_id));
