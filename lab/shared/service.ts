@@ -16,6 +16,8 @@ export interface ServiceOptions {
   readonly ready: 'memory' | 'redis';
   readonly heartbeatIntervalMs?: number;
   readonly leaseMs?: number;
+  /** More of the command line of every server. */
+  readonly serveArgs?: readonly string[];
 }
 
 export interface ServiceParts {
@@ -23,6 +25,7 @@ export interface ServiceParts {
   readonly redis: RunningRedis | null;
   readonly ports: readonly number[];
   readonly env: Readonly<Record<string, string>>;
+  readonly serveArgs: readonly string[];
 }
 
 export const cli = join(import.meta.dirname, '../../dist/cli/main.js');
@@ -33,6 +36,7 @@ export async function prepareService(
   options: ServiceOptions,
 ): Promise<ServiceParts> {
   const { servers, ready, heartbeatIntervalMs = defaultHeartbeatMs, leaseMs } = options;
+  const { serveArgs = [] } = options;
   return {
     database: await LabDatabase.create(postgresUrl),
     redis: ready === 'redis' ? await startRedis() : null,
@@ -41,6 +45,7 @@ export async function prepareService(
       SLUICE_HEARTBEAT_INTERVAL_MS: String(heartbeatIntervalMs),
       ...(leaseMs === undefined ? {} : { SLUICE_LEASE_MS: String(leaseMs) }),
     },
+    serveArgs,
   };
 }
 
@@ -50,13 +55,15 @@ export class Service implements AsyncDisposable {
   readonly #redis: RunningRedis | null;
   readonly #ports: readonly number[];
   readonly #env: Readonly<Record<string, string>>;
+  readonly #serveArgs: readonly string[];
   readonly #servers: Child[] = [];
 
-  constructor({ database, redis, ports, env }: ServiceParts) {
+  constructor({ database, redis, ports, env, serveArgs }: ServiceParts) {
     this.database = database;
     this.#redis = redis;
     this.#ports = ports;
     this.#env = env;
+    this.#serveArgs = serveArgs;
   }
 
   get urls(): readonly string[] {
@@ -145,6 +152,7 @@ export class Service implements AsyncDisposable {
       args: [
         ...[cli, 'serve', '--port', String(this.#ports[server])],
         ...['--database-url', this.database.url, '--log-level', 'error', ...redis],
+        ...this.#serveArgs,
       ],
       env: this.#env,
     });

@@ -1,0 +1,77 @@
+// One connection that is kept, and one call at a time on it. By hand: a client that does more takes
+// the time of the server it is to load, on the same machine.
+import { connect } from 'node:net';
+import { URL } from 'node:url';
+
+const endOfHead = '\r\n\r\n';
+
+export class Lane {
+  #url;
+  #socket = null;
+  #text = '';
+  #answered = null;
+
+  constructor(url) {
+    this.#url = new URL(url);
+  }
+
+  /** `onAnswer(status, head)`, or `onAnswer(0, reason)` when there was none. */
+  call(request, onAnswer) {
+    this.#answered = onAnswer;
+    this.#socket ??= this.#open();
+    this.#socket.write(request);
+  }
+
+  close() {
+    this.#answered = null;
+    this.#socket?.destroy();
+  }
+
+  #open() {
+    const socket = connect({ host: this.#url.hostname, port: Number(this.#url.port) });
+    socket.setNoDelay(true);
+    socket.setEncoding('latin1');
+    socket.on('data', (text) => this.#read(text));
+    socket.on('error', ({ code }) => this.#lost(socket, code));
+    socket.on('close', () => this.#lost(socket, 'closed'));
+    return socket;
+  }
+
+  #read(text) {
+    this.#text += text;
+    const headEnds = this.#text.indexOf(endOfHead);
+    if (headEnds === -1) return;
+    const head = this.#text.slice(0, headEnds).toLowerCase();
+    const [, length = '0'] = /\r\ncontent-length: (\d+)/.exec(head) ?? [];
+    if (this.#text.length < headEnds + endOfHead.length + Number(length)) return;
+    this.#text = '';
+    if (head.includes('\r\nconnection: close')) this.#socket = null;
+    this.#answer(Number(head.slice(9, 12)), head);
+  }
+
+  #lost(socket, reason) {
+    if (this.#socket !== socket) return;
+    this.#socket = null;
+    this.#text = '';
+    this.#answer(0, reason);
+  }
+
+  #answer(status, head) {
+    const answered = this.#answered;
+    this.#answered = null;
+    answered?.(status, head);
+  }
+}
+
+export function getRequest(path) {
+  return `GET ${path} HTTP/1.1\r\nhost: door\r\n\r\n`;
+}
+
+export function postRequest(path, value, headers = {}) {
+  const body = JSON.stringify(value);
+  const more = Object.entries(headers).map(([name, text]) => `${name}: ${text}\r\n`);
+  return (
+    `POST ${path} HTTP/1.1\r\nhost: door\r\ncontent-type: application/json\r\n` +
+    `content-length: ${body.length}\r\n${more.join('')}\r\n${body}`
+  );
+}

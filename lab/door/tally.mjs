@@ -1,0 +1,56 @@
+import { createHistogram, monitorEventLoopDelay } from 'node:perf_hooks';
+
+const resolutionMs = 10;
+
+/** What was answered, how late, and how late this process itself was. */
+export class Tally {
+  #answers = new Map();
+  #loop = monitorEventLoopDelay({ resolution: resolutionMs });
+  #beganMs = performance.now();
+  #beganCpu = process.cpuUsage();
+  #withoutRetryAfter = 0;
+  #unsent = 0;
+
+  constructor() {
+    this.#loop.enable();
+  }
+
+  note(status, head, latencyMs) {
+    const what = status === 0 ? head : String(status);
+    let histogram = this.#answers.get(what);
+    if (histogram === undefined) this.#answers.set(what, (histogram = createHistogram()));
+    histogram.record(Math.max(1, Math.round(latencyMs * 1000)));
+    if ((status === 429 || status === 503) && !head.includes('\r\nretry-after: ')) {
+      this.#withoutRetryAfter += 1;
+    }
+  }
+
+  noteUnsent(count) {
+    this.#unsent += count;
+  }
+
+  report() {
+    const { user, system } = process.cpuUsage(this.#beganCpu);
+    const seconds = (performance.now() - this.#beganMs) / 1000;
+    const answers = [...this.#answers].map(([what, histogram]) => [what, spreadOf(histogram, 1e3)]);
+    const loop = spreadOf(this.#loop, 1e6);
+    return {
+      seconds,
+      answers: Object.fromEntries(answers),
+      withoutRetryAfter: this.#withoutRetryAfter,
+      unsent: this.#unsent,
+      // The histogram is of the time from one look to the next.
+      loopDelayMs: Math.max(0, loop.p99 - resolutionMs),
+      cpuShare: (user + system) / 1e6 / seconds,
+    };
+  }
+}
+
+function spreadOf(histogram, perMs) {
+  return {
+    count: histogram.count,
+    p50: histogram.percentile(50) / perMs,
+    p99: histogram.percentile(99) / perMs,
+    most: histogram.max / perMs,
+  };
+}
