@@ -2,6 +2,7 @@ import { closed, settingsUnder, type Circuit } from '../domain/circuit.js';
 import { circuitText } from '../domain/circuit-text.js';
 import type { TaskId } from '../domain/ids.js';
 import type { Lane } from '../domain/lane.js';
+import { canDo } from '../domain/offer.js';
 import { defaultQueueSettings, type QueueSettings } from '../domain/queue-settings.js';
 import { hasEnded, isLeased, type WaitsFor } from '../domain/task-state.js';
 import type { Explanation, TaskView, WaitReason, WorkerView } from '../protocol/api.js';
@@ -162,14 +163,6 @@ function allBenchedReason(able: readonly WorkerView[]): WaitReason {
 
 function laneOf({ queue, taskType, requiredCapabilities }: TaskView): Lane {
   return { queue, taskType, capabilities: requiredCapabilities };
-}
-
-function canDo(worker: WorkerView, { queue, taskType, capabilities }: Lane): boolean {
-  return (
-    (worker.taskTypes === null || worker.taskTypes.includes(taskType)) &&
-    (worker.queues === null || worker.queues.includes(queue)) &&
-    capabilities.every((capability) => worker.capabilities.includes(capability))
-  );
 }
 
 function until(instant: Date | null): { readonly until?: Date } {
