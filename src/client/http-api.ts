@@ -2,6 +2,7 @@ import { hasEnded } from '../domain/task-state.js';
 import type { TaskId, WorkerId } from '../domain/ids.js';
 import type {
   Cancellation,
+  CreatedKey,
   DeadLetterFilter,
   DeadLetterPattern,
   DeadLetterReplay,
@@ -9,6 +10,8 @@ import type {
   Heartbeat,
   HeartbeatAnswer,
   Held,
+  KeyDraft,
+  KeyView,
   LimitView,
   Page,
   PageRequest,
@@ -47,6 +50,13 @@ import {
   replayDeadLettersToWire,
   replayedFromWire,
 } from '../protocol/dead-letters-wire.js';
+import type { CreatedKeyWire, KeyPageWire, KeyWire } from '../protocol/keys-schema.js';
+import {
+  createdKeyFromWire,
+  keyDraftToWire,
+  keyFromWire,
+  keyPageFromWire,
+} from '../protocol/keys-wire.js';
 import type { LimitWire, QueuePageWire, QueueWire } from '../protocol/queues-schema.js';
 import {
   limitFromWire,
@@ -333,6 +343,21 @@ export class HttpApi implements SluiceApi {
 
   async drainWorker(workerId: WorkerId): Promise<WorkerView> {
     return workerFromWire(await this.#http.post<WorkerWire>(`${fleetPath(workerId)}/drain`, {}));
+  }
+
+  async createKey(draft: KeyDraft): Promise<CreatedKey> {
+    return createdKeyFromWire(
+      await this.#http.post<CreatedKeyWire>('/api/v1/keys', keyDraftToWire(draft)),
+    );
+  }
+
+  async listKeys(page: PageRequest = {}): Promise<Page<KeyView>> {
+    return keyPageFromWire(await this.#http.get<KeyPageWire>('/api/v1/keys', pageQuery(page)));
+  }
+
+  async revokeKey(id: string): Promise<KeyView> {
+    const path = `/api/v1/keys/${encodeURIComponent(id)}`;
+    return keyFromWire((await this.#http.exchange<KeyWire>('DELETE', path)).answer);
   }
 }
 

@@ -8,6 +8,7 @@ import { DatabaseAwayError } from '../store/database.js';
 import { analyseDeadLetters, listDeadLetters } from '../store/dead-letters.js';
 import { listTasks } from '../store/list-tasks.js';
 import { findWorker, listWorkers, requestDrain } from '../store/workers.js';
+import { ApiKeys } from './api-keys.js';
 import { AttemptControl } from './attempt-control.js';
 import { Bench } from './bench.js';
 import { Cancel } from './cancel.js';
@@ -59,6 +60,8 @@ const notServingWaitMs = 200;
 
 /** The use cases, joined: everything that can be asked of Sluice, in this process. */
 export class Engine implements api.SluiceApi {
+  /** Who may call over HTTP. Whoever serves it has them watched. */
+  readonly keys: ApiKeys;
   readonly #context: EngineContext;
   readonly #queues: QueueDirectory;
   readonly #throughput = new Throughput();
@@ -94,6 +97,9 @@ export class Engine implements api.SluiceApi {
 
   constructor(context: EngineContext, role: Role, onStandby: (message: string) => void) {
     this.#context = context;
+    this.keys = new ApiKeys(context, (error) => {
+      this.#noteError(error);
+    });
     const relay = new WakeRelay(context.ready);
     this.#waiters = new PollWaiters(context.settings.wakeOrder, (wake) => relay.add(wake));
     this.#checkpoints = new Checkpoints(context);
@@ -252,6 +258,7 @@ export class Engine implements api.SluiceApi {
 
   async #close(): Promise<void> {
     this.#waiters.wakeAll();
+    await this.keys.stop();
     await this.#turnLoop?.stop();
     await this.#turn?.leave().catch((error: unknown) => {
       this.#noteError(error);
@@ -511,6 +518,18 @@ export class Engine implements api.SluiceApi {
       throw new SluiceError('worker_not_found', `There is no worker ${workerId}.`);
     }
     return worker;
+  }
+
+  createKey(draft: api.KeyDraft): Promise<api.CreatedKey> {
+    return refusing(this.keys.createKey(draft));
+  }
+
+  listKeys(page: api.PageRequest = {}): Promise<api.Page<api.KeyView>> {
+    return refusing(this.keys.listKeys(page));
+  }
+
+  revokeKey(id: string): Promise<api.KeyView> {
+    return refusing(this.keys.revokeKey(id));
   }
 
   async drainWorker(workerId: WorkerId): Promise<api.WorkerView> {

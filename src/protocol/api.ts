@@ -4,6 +4,7 @@ import type { Lease, TaskId, WorkerId } from '../domain/ids.js';
 import type { JsonObject, JsonValue } from '../domain/json.js';
 import type { Priority } from '../domain/priority.js';
 import type { Cost, QueueSettings, RateLimit } from '../domain/queue-settings.js';
+import type { Scope } from '../domain/scopes.js';
 import type { TaskState } from '../domain/task-state.js';
 
 /**
@@ -463,6 +464,40 @@ export interface FleetApi {
   drainWorker(workerId: WorkerId): Promise<WorkerView>;
 }
 
-export interface SluiceApi extends TaskApi, QueueApi, DeadLetterApi, WorkerApi, FleetApi {
+export interface KeyDraft {
+  readonly name: string;
+  readonly scopes: readonly Scope[];
+  /** Absent: until it is revoked. */
+  readonly expiresInSeconds?: number;
+  readonly passesCeilings?: boolean;
+}
+
+export interface KeyView {
+  readonly id: string;
+  readonly name: string;
+  readonly scopes: readonly Scope[];
+  readonly passesCeilings: boolean;
+  readonly createdAt: Date;
+  readonly expiresAt: Date | null;
+  readonly revokedAt: Date | null;
+  /** Right to the minute; null: never. */
+  readonly lastUsedAt: Date | null;
+}
+
+export interface CreatedKey extends KeyView {
+  /** Told this once: only its hash is kept. */
+  readonly key: string;
+  /** From the first key on every call needs one. */
+  readonly isFirst: boolean;
+}
+
+export interface KeyApi {
+  createKey(draft: KeyDraft): Promise<CreatedKey>;
+  listKeys(page?: PageRequest): Promise<Page<KeyView>>;
+  /** Again gives the same answer. */
+  revokeKey(id: string): Promise<KeyView>;
+}
+
+export interface SluiceApi extends TaskApi, QueueApi, DeadLetterApi, WorkerApi, FleetApi, KeyApi {
   getStatistics(): Promise<Statistics>;
 }

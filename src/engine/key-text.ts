@@ -1,0 +1,52 @@
+import { createHash, randomInt } from 'node:crypto';
+import { crc32 } from 'node:zlib';
+
+const digits = '0123456789';
+const small = 'abcdefghijklmnopqrstuvwxyz';
+const base62 = digits + small + small.toUpperCase();
+const idLength = 12;
+/** 32 of 62 characters: 190 bits that nobody guesses. */
+const secretLength = 32;
+/** As many as 32 bits need. */
+const checksumLength = 6;
+
+const pattern = new RegExp(
+  `^(sluice_([0-9a-z]{${idLength}})_[0-9A-Za-z]{${secretLength}})([0-9A-Za-z]{${checksumLength}})$`,
+);
+
+export interface KeyText {
+  readonly id: string;
+  /** `sluice_<id>_<secret><checksum>`: one word, which scanners for leaked secrets can find. */
+  readonly text: string;
+}
+
+export function newKeyText(): KeyText {
+  const id = randomText(idLength, digits + small);
+  const body = `sluice_${id}_${randomText(secretLength, base62)}`;
+  return { id, text: body + checksum(body) };
+}
+
+/** Null: it is no key, or was mistyped. Nothing was looked up to know it. */
+export function keyIdIn(text: string): string | null {
+  const [, body = '', id = '', check] = pattern.exec(text) ?? [];
+  return check !== undefined && check === checksum(body) ? id : null;
+}
+
+/** A secret this long needs no slow hash: there is no dictionary to try. */
+export function keyHash(text: string): Buffer {
+  return createHash('sha256').update(text).digest();
+}
+
+function randomText(length: number, alphabet: string): string {
+  return Array.from({ length }, () => alphabet.charAt(randomInt(alphabet.length))).join('');
+}
+
+function checksum(body: string): string {
+  let rest = crc32(body);
+  let text = '';
+  while (text.length < checksumLength) {
+    text = base62.charAt(rest % base62.length) + text;
+    rest = Math.floor(rest / base62.length);
+  }
+  return text;
+}

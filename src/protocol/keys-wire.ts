@@ -1,0 +1,69 @@
+import type { CreatedKey, KeyDraft, KeyView, Page } from './api.js';
+import {
+  timestampFromWire,
+  timestampOrNullFromWire,
+  timestampOrNullToWire,
+  timestampToWire,
+} from './common-wire.js';
+import { defined } from './defined.js';
+import type { CreatedKeyWire, KeyDraftWire, KeyPageWire, KeyWire } from './keys-schema.js';
+
+export function keyDraftFromWire(wire: KeyDraftWire): KeyDraft {
+  return defined({
+    name: wire.name,
+    scopes: wire.scopes,
+    expiresInSeconds: wire.expires_in_seconds,
+    passesCeilings: wire.passes_ceilings,
+  });
+}
+
+export function keyDraftToWire(draft: KeyDraft): KeyDraftWire {
+  return defined({
+    name: draft.name,
+    scopes: [...draft.scopes],
+    expires_in_seconds: draft.expiresInSeconds,
+    passes_ceilings: draft.passesCeilings,
+  });
+}
+
+export function keyToWire(key: KeyView): KeyWire {
+  return {
+    id: key.id,
+    name: key.name,
+    scopes: [...key.scopes],
+    passes_ceilings: key.passesCeilings,
+    created_at: timestampToWire(key.createdAt),
+    expires_at: timestampOrNullToWire(key.expiresAt),
+    revoked_at: timestampOrNullToWire(key.revokedAt),
+    last_used_at: timestampOrNullToWire(key.lastUsedAt),
+  };
+}
+
+export function keyFromWire(wire: KeyWire): KeyView {
+  return {
+    id: wire.id,
+    name: wire.name,
+    scopes: wire.scopes,
+    passesCeilings: wire.passes_ceilings,
+    createdAt: timestampFromWire(wire.created_at),
+    expiresAt: timestampOrNullFromWire(wire.expires_at),
+    revokedAt: timestampOrNullFromWire(wire.revoked_at),
+    lastUsedAt: timestampOrNullFromWire(wire.last_used_at),
+  };
+}
+
+export function createdKeyToWire(created: CreatedKey): CreatedKeyWire {
+  return { ...keyToWire(created), key: created.key, is_first: created.isFirst };
+}
+
+export function createdKeyFromWire(wire: CreatedKeyWire): CreatedKey {
+  return { ...keyFromWire(wire), key: wire.key, isFirst: wire.is_first };
+}
+
+export function keyPageToWire({ items, nextCursor }: Page<KeyView>): KeyPageWire {
+  return { items: items.map(keyToWire), next_cursor: nextCursor };
+}
+
+export function keyPageFromWire({ items, next_cursor }: KeyPageWire): Page<KeyView> {
+  return { items: items.map(keyFromWire), nextCursor: next_cursor };
+}
