@@ -1,11 +1,11 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import {
-  areSubmissionLimits,
   parseSubmissionLimits,
-  retryAfterSeconds,
+  comeBackSeconds,
   shortage,
   slotAt,
+  submissionLimitConflicts,
   submissionLimitText,
   type SubmissionSlot,
 } from './submission-limit.js';
@@ -50,7 +50,7 @@ describe('a limit on submissions', () => {
         fc.nat(4_000_000),
         fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true }),
         (waitMs, random) => {
-          const seconds = retryAfterSeconds(waitMs, random);
+          const seconds = comeBackSeconds(waitMs, random);
           expect(Number.isInteger(seconds)).toBe(true);
           expect(seconds).toBeGreaterThanOrEqual(Math.max(1, waitMs / 1_000));
           expect(seconds).toBeLessThanOrEqual(Math.ceil((waitMs * 1.1) / 1_000) || 1);
@@ -88,7 +88,9 @@ describe('the text of limits on submissions', () => {
     for (const text of [...wrong, ...twice, '9999999999/1d']) {
       expect(parseSubmissionLimits(text), text).toBeNull();
     }
-    expect(areSubmissionLimits([])).toBe(true);
-    expect(areSubmissionLimits([{ rate: 1.5, perSeconds: 60 }])).toBe(false);
+    const perUser = [{ rate: 1.5, perSeconds: 60 }];
+    expect(submissionLimitConflicts({ perKey: [], perUser })).toEqual([
+      expect.stringMatching(/^perUser must be up to 4 limits like 100\/60s/),
+    ]);
   });
 });

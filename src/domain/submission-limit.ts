@@ -56,7 +56,7 @@ function roomInMs(limit: SubmissionLimit, slots: readonly SubmissionSlot[], nowM
 }
 
 /** Never too early. Later by up to a tenth, so that those who were refused together don't return so. */
-export function retryAfterSeconds(waitMs: number, random: number): number {
+export function comeBackSeconds(waitMs: number, random: number): number {
   return Math.max(1, Math.ceil((waitMs * (1 + random / 10)) / 1_000));
 }
 
@@ -88,8 +88,17 @@ function parseLimit(text: string): SubmissionLimit | null {
   return { rate: Number(rate), perSeconds: Number(count === '' ? 1 : count) * seconds };
 }
 
+/** By the name of the setting. */
+export function submissionLimitConflicts(
+  settings: Readonly<Record<string, readonly SubmissionLimit[]>>,
+): string[] {
+  return Object.entries(settings).flatMap(([name, limits]) =>
+    areSubmissionLimits(limits) ? [] : [`${name} must be ${submissionLimitsForm}.`],
+  );
+}
+
 /** A longer window with fewer tasks would leave the shorter one without a meaning. */
-export function areSubmissionLimits(limits: readonly SubmissionLimit[]): boolean {
+function areSubmissionLimits(limits: readonly SubmissionLimit[]): boolean {
   const isWhole = (value: number, max: number) =>
     Number.isInteger(value) && value >= 1 && value <= max;
   return (

@@ -1,4 +1,5 @@
 import { refuseConflicts, serverConflicts } from '../domain/setting-conflicts.js';
+import { submissionLimitConflicts, type SubmissionLimit } from '../domain/submission-limit.js';
 
 /** Who is woken first when several polls wait for the same work. */
 export type WakeOrder =
@@ -29,6 +30,10 @@ export interface EngineSettings {
   readonly retainEndedDays: number;
   readonly retainDeadLettersDays: number;
   readonly retentionIntervalMs: number;
+  /** How many tasks may be submitted with one API key; empty: any number. */
+  readonly submitLimitPerKey: readonly SubmissionLimit[];
+  /** And for one `user_id`, whatever the key. */
+  readonly submitLimitPerUser: readonly SubmissionLimit[];
 }
 
 export const defaultEngineSettings: EngineSettings = {
@@ -46,6 +51,8 @@ export const defaultEngineSettings: EngineSettings = {
   retainEndedDays: 7,
   retainDeadLettersDays: 30,
   retentionIntervalMs: 60_000,
+  submitLimitPerKey: [],
+  submitLimitPerUser: [],
 };
 
 /** What is not given follows from what is, or is the default. All that contradicts is told at once. */
@@ -54,7 +61,10 @@ export function engineSettings(given: Partial<EngineSettings> = {}): EngineSetti
   const unstartedMs =
     given.unstartedMs ?? Math.max(whole.unstartedMs, 3 * whole.heartbeatIntervalMs);
   const settings = { ...whole, unstartedMs };
-  const { wakeOrder: _, ...times } = settings;
-  refuseConflicts(serverConflicts(times));
+  const { wakeOrder: _, submitLimitPerKey, submitLimitPerUser, ...times } = settings;
+  refuseConflicts([
+    ...serverConflicts(times),
+    ...submissionLimitConflicts({ submitLimitPerKey, submitLimitPerUser }),
+  ]);
   return settings;
 }
