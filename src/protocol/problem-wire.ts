@@ -67,12 +67,16 @@ export function codeOfStatus(status: number): ErrorCode {
       return 'route_not_found';
     case 405:
       return 'method_not_allowed';
+    case 408:
+      return 'request_timeout';
     case 413:
       return 'payload_too_large';
     case 415:
       return 'unsupported_media_type';
     case 429:
       return 'refused';
+    case 431:
+      return 'headers_too_large';
     case 502:
     case 503:
     case 504:

@@ -3,6 +3,7 @@ import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
 import type { FastifyBaseLogger, FastifyInstance, RawServerDefault } from 'fastify';
 import type { SluiceApi } from '../protocol/api.js';
 import type { Logger } from '../runtime/log.js';
+import type { ConnectionLimits } from './connection-limits.js';
 import type { EventSource, Metrics, ServerHealth } from './ports.js';
 
 export type App = FastifyInstance<
@@ -23,7 +24,12 @@ export interface AppParts {
   readonly taskBytes: number;
   /** The most that one request may be. */
   readonly requestBytes: number;
+  readonly connections: ConnectionLimits;
 }
 
-export type AppOptions = Omit<AppParts, 'taskBytes' | 'requestBytes'> &
-  Partial<Pick<AppParts, 'taskBytes' | 'requestBytes'>>;
+type Bounded = 'taskBytes' | 'requestBytes' | 'connections';
+
+export type AppOptions = Omit<AppParts, Bounded> &
+  Partial<Pick<AppParts, 'taskBytes' | 'requestBytes'>> & {
+    readonly connections?: Partial<ConnectionLimits>;
+  };

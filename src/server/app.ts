@@ -1,15 +1,16 @@
-import type { Socket } from 'node:net';
 import { fastify, LogController, type FastifyBaseLogger } from 'fastify';
 import { SluiceError } from '../domain/errors.js';
 import { bounds } from '../protocol/bounds.js';
-import { problemToWire } from '../protocol/problem-wire.js';
 import type { App, AppOptions, AppParts } from './app-parts.js';
+import { BodyBudget } from './body-budget.js';
 import { parseJsonBodies } from './body-parsers.js';
+import { connectionLimits } from './connection-limits.js';
+import { Connections } from './connections.js';
 import { KnownRoutes } from './known-routes.js';
 import { LiveEvents } from './live-events.js';
 import { OpenRequests } from './open-requests.js';
 import { registerOpenApi } from './openapi.js';
-import { problemContentType, refuseAddress, sendProblem } from './problem.js';
+import { refuseAddress, sendProblem } from './problem.js';
 import { watchRouteScopes } from './route-scopes.js';
 import { batchRoute } from './routes/batch.js';
 import { deadLetterRoutes } from './routes/dead-letters.js';
@@ -22,23 +23,27 @@ import { queueRoutes } from './routes/queues.js';
 import { statisticsRoutes } from './routes/statistics.js';
 import { taskRoutes } from './routes/tasks.js';
 import { workerRoutes } from './routes/workers.js';
-import { closeUnusedConnections } from './unused-connections.js';
 import { validatorCompiler } from './validation.js';
 
-/** A body that takes longer to arrive is not worth a connection. */
-const requestTimeoutMs = 60_000;
 const smallBodyBytes = 1024 * 1024;
 
 /** Everything but the listening. Closing it ends long-polls and event streams at once. */
 export function buildApp(options: AppOptions): App {
-  const parts = { taskBytes: bounds.taskBytes, requestBytes: bounds.requestBytes, ...options };
-  const app = createApp(parts);
+  const parts = {
+    taskBytes: bounds.taskBytes,
+    requestBytes: bounds.requestBytes,
+    ...options,
+    connections: { ...connectionLimits, ...options.connections },
+  };
+  const connections = new Connections(parts.connections);
+  const app = createApp(parts, connections);
   const open = new OpenRequests();
   const live = new LiveEvents(parts);
   const known = new KnownRoutes();
   known.watch(app);
   watchRouteScopes(app);
-  closeUnusedConnections(app);
+  connections.watch(app);
+  new BodyBudget(parts.requestBytes).watch(app);
   app.addHook('preClose', (done) => {
     open.stop();
     live.stop();
@@ -77,19 +82,19 @@ export function buildApp(options: AppOptions): App {
   return app;
 }
 
-function createApp({ log, requestBytes }: AppParts): App {
+function createApp({ log, requestBytes }: AppParts, connections: Connections): App {
   const loggerInstance: FastifyBaseLogger = log;
   const app: App = fastify({
     loggerInstance,
     logController: new LogController({ disableRequestLogging: true }),
     bodyLimit: Math.min(smallBodyBytes, requestBytes),
-    requestTimeout: requestTimeoutMs,
+    ...connections.serverOptions(),
     // Refused by our own hook, as a problem document.
     return503OnClosing: false,
     // A name of 200 characters, percent-encoded.
     routerOptions: { maxParamLength: 600 },
     frameworkErrors: refuseAddress,
-    clientErrorHandler: refuseMalformed,
+    clientErrorHandler: (error, socket) => connections.refuseMalformed(error, socket),
   });
   parseJsonBodies(app);
   app.setErrorHandler(sendProblem);
@@ -102,21 +107,4 @@ function createApp({ log, requestBytes }: AppParts): App {
 
 function refuseStopping(): never {
   throw new SluiceError('unavailable', 'This server is stopping', { retryAfterSeconds: 1 });
-}
-
-/** Not even HTTP, too many headers, or too slow: there is no request to answer to. */
-function refuseMalformed(error: Error, socket: Socket): void {
-  if (!socket.writable) {
-    socket.destroy(error);
-    return;
-  }
-  const refusal = {
-    code: 'invalid_request',
-    detail: 'The request is not well-formed HTTP',
-  } as const;
-  const body = JSON.stringify(problemToWire(refusal));
-  socket.end(
-    `HTTP/1.1 400 Bad Request\r\nContent-Type: ${problemContentType}\r\n` +
-      `Content-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`,
-  );
 }

@@ -58,15 +58,7 @@ function* linesOf(text: string): Generator<string> {
 
 function textOf(parse: TextParser): (request: FastifyRequest, body: Buffer, done: Done) => void {
   return (request, body, done) => {
-    const encoding = request.headers['content-encoding'];
-    if (encoding !== undefined && encoding !== 'identity') {
-      done(
-        new SluiceError('unsupported_media_type', `content-encoding ${encoding} is not supported`),
-      );
-    } else if (!isUtf8(body)) {
-      done(new SluiceError('invalid_json', 'The body is not valid UTF-8'));
-    } else {
-      parse(request, body.toString('utf8'), done);
-    }
+    if (isUtf8(body)) parse(request, body.toString('utf8'), done);
+    else done(new SluiceError('invalid_json', 'The body is not valid UTF-8'));
   };
 }

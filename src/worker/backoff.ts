@@ -10,9 +10,12 @@ export function backoffMs(failures: number, random: number): number {
   return grown * (0.5 + random / 2);
 }
 
+/** Too slow, and too many: both may go well the next time. */
+const comesAgain: ReadonlySet<number> = new Set([408, 429]);
+
 /** What a server that is away, or can't answer now, looks like; anything else is a refusal. */
 export function isAway(error: unknown): boolean {
-  return !(error instanceof SluiceError) || error.status >= 500 || error.status === 429;
+  return !(error instanceof SluiceError) || error.status >= 500 || comesAgain.has(error.status);
 }
 
 /** An outage is expected and needs no stack, least of all at every try; anything else does. */

@@ -1,0 +1,27 @@
+/** What one server takes on its sockets, whoever is at the other end. */
+export interface ConnectionLimits {
+  readonly maxConnections: number;
+  /** Besides those: they are answered that there are too many, and health checks as ever. */
+  readonly sparePlaces: number;
+  /** For the headers to arrive, also the first of a connection. */
+  readonly headersMs: number;
+  /** For the whole request, a body that drips included. */
+  readonly requestMs: number;
+  readonly checkEveryMs: number;
+  /** At once, one behind the other: each would wait with all that belongs to it. */
+  readonly openRequests: number;
+  /** In all, before a connection is closed after its answer, so that balancers can move it. */
+  readonly requests: number;
+  readonly headers: number;
+}
+
+export const connectionLimits: ConnectionLimits = {
+  maxConnections: 10_000,
+  sparePlaces: 100,
+  headersMs: 20_000,
+  requestMs: 60_000,
+  checkEveryMs: 5_000,
+  openRequests: 100,
+  requests: 100_000,
+  headers: 100,
+};
