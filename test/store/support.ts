@@ -75,7 +75,12 @@ async function empty(db: Database): Promise<void> {
     delete from sluice.limits;
     delete from sluice.workers;
     delete from sluice.serving;
+    delete from sluice.scaling;
     delete from sluice.bucket_levels;
     update sluice.generation set number = 0;
+    delete from sluice.admission where scope <> '';
+    delete from sluice.departures where scope <> '';
+    update sluice.admission set admitted = 0;
+    update sluice.departures set ended = 0 where ended <> 0;
   `);
 }
