@@ -1,4 +1,5 @@
 import type { OpenEngineOptions } from '../engine/open-engine.js';
+import type { SubmissionLimit } from '../domain/submission-limit.js';
 import { defined } from '../protocol/defined.js';
 import type { TaskEvent } from '../protocol/events.js';
 import { memoryDataDir } from '../runtime/config.js';
@@ -18,6 +19,8 @@ export interface OpenOptions {
   readonly retainEndedDays?: number;
   /** For how many days dead letters are kept. Default 30. */
   readonly retainDeadLettersDays?: number;
+  /** How many tasks may be submitted for one `userId`; the same in every process. Default: any number. */
+  readonly submitLimitPerUser?: readonly SubmissionLimit[];
   /** Hears of every change of state that this process brings about, after its commit. */
   readonly onTaskEvent?: (event: TaskEvent) => void;
   readonly log?: Logger;
@@ -42,6 +45,7 @@ export const Sluice = {
       settings: defined({
         retainEndedDays: options.retainEndedDays,
         retainDeadLettersDays: options.retainDeadLettersDays,
+        submitLimitPerUser: options.submitLimitPerUser,
       }),
       ...(log === undefined ? {} : { log }),
     });

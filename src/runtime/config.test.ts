@@ -32,6 +32,8 @@ describe('checkServeConfig', () => {
         wakeOrder: 'spread',
         retainEndedDays: 7,
         retainDeadLettersDays: 30,
+        submitLimitPerKey: [],
+        submitLimitPerUser: [],
         logLevel: 'info',
       },
     });
@@ -124,6 +126,26 @@ describe('checkServeConfig', () => {
     expect(problemsOf({ flags: { leaseMs: '30s', heartbeatIntervalMs: '0' } })).toEqual([
       '--heartbeat-seconds must be a number of seconds from 0.1 to 3600, not "0".',
       '--lease-seconds must be a number of seconds from 1 to 86400, not "30s".',
+    ]);
+  });
+
+  it('R-AD4: limits on submissions are off, or told as tasks and windows', () => {
+    expect(check({})).toMatchObject({ config: { submitLimitPerKey: [], submitLimitPerUser: [] } });
+    const env = { SLUICE_SUBMIT_LIMIT_PER_USER: '5/m' };
+    const checked = check({ env, flags: { submitLimitPerKey: '100/60s,1000/3600s' } });
+    if (checked.kind === 'invalid') throw new Error(checked.problems.join());
+    expect(checked.config).toMatchObject({
+      submitLimitPerKey: [
+        { rate: 100, perSeconds: 60 },
+        { rate: 1_000, perSeconds: 3_600 },
+      ],
+      submitLimitPerUser: [{ rate: 5, perSeconds: 60 }],
+    });
+    expect(describeServeConfig(checked.config)).toMatchObject({
+      'submits per key': '100 tasks a minute, 1,000 tasks an hour',
+    });
+    expect(problemsOf({ flags: { submitLimitPerKey: '100' } })).toEqual([
+      expect.stringMatching(/^--submit-limit-per-key must be .*100\/60s.*, not "100"\.$/),
     ]);
   });
 

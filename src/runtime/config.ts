@@ -1,4 +1,5 @@
 import { serverConflicts } from '../domain/setting-conflicts.js';
+import { submissionLimitText, type SubmissionLimit } from '../domain/submission-limit.js';
 import { hidePassword } from './hide-password.js';
 import {
   oneOf,
@@ -7,6 +8,7 @@ import {
   redisUrl,
   secondsAsMs,
   setting,
+  submissionLimits,
   text,
   whole,
   yesOrNo,
@@ -40,6 +42,9 @@ export interface ServeConfig {
   readonly wakeOrder: 'spread' | 'concentrate';
   readonly retainEndedDays: number;
   readonly retainDeadLettersDays: number;
+  /** Empty: any number of tasks. */
+  readonly submitLimitPerKey: readonly SubmissionLimit[];
+  readonly submitLimitPerUser: readonly SubmissionLimit[];
   readonly logLevel: string;
 }
 
@@ -128,6 +133,20 @@ export const serveSettings = {
     30,
     'how long dead letters are kept',
   ),
+  submitLimitPerKey: setting(
+    '--submit-limit-per-key',
+    ['SLUICE_SUBMIT_LIMIT_PER_KEY'],
+    optional(submissionLimits),
+    null,
+    'how many tasks may be submitted with one API key, like 100/60s,1000/1h',
+  ),
+  submitLimitPerUser: setting(
+    '--submit-limit-per-user',
+    ['SLUICE_SUBMIT_LIMIT_PER_USER'],
+    optional(submissionLimits),
+    null,
+    'how many tasks may be submitted for one user_id, like 10/s,1000/1d',
+  ),
   logLevel: setting('--log-level', ['SLUICE_LOG_LEVEL'], oneOf(logLevels), 'info', 'what to log'),
 } as const;
 
@@ -154,6 +173,8 @@ export function checkServeConfig(sources: ConfigSources): CheckedConfig {
     wakeOrder: read('wakeOrder', serveSettings.wakeOrder),
     retainEndedDays: read('retainEndedDays', serveSettings.retainEndedDays),
     retainDeadLettersDays: read('retainDeadLettersDays', serveSettings.retainDeadLettersDays),
+    submitLimitPerKey: read('submitLimitPerKey', serveSettings.submitLimitPerKey),
+    submitLimitPerUser: read('submitLimitPerUser', serveSettings.submitLimitPerUser),
     logLevel: read('logLevel', serveSettings.logLevel),
   };
   problems.push(...contradictions(given, sources));
@@ -175,8 +196,17 @@ export function describeServeConfig(config: ServeConfig): Readonly<Record<string
     'wake order': config.wakeOrder,
     lease: `${config.leaseMs} ms`,
     kept: `${config.retainEndedDays} days, dead letters ${config.retainDeadLettersDays}`,
+    ...submitLimitsText('submits per key', config.submitLimitPerKey),
+    ...submitLimitsText('submits per user', config.submitLimitPerUser),
     log: config.logLevel,
   };
+}
+
+function submitLimitsText(
+  name: string,
+  limits: readonly SubmissionLimit[],
+): Readonly<Record<string, string>> {
+  return limits.length === 0 ? {} : { [name]: limits.map(submissionLimitText).join(', ') };
 }
 
 function toConfig(given: Given, sources: ConfigSources): ServeConfig {
@@ -193,6 +223,8 @@ function toConfig(given: Given, sources: ConfigSources): ServeConfig {
     wakeOrder,
     retainEndedDays,
     retainDeadLettersDays,
+    submitLimitPerKey: given.submitLimitPerKey ?? [],
+    submitLimitPerUser: given.submitLimitPerUser ?? [],
     logLevel,
   };
 }

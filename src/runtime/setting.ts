@@ -1,3 +1,8 @@
+import {
+  parseSubmissionLimits,
+  submissionLimitsForm,
+  type SubmissionLimit,
+} from '../domain/submission-limit.js';
 import { parseRedisUrl, redisUrlExamples } from './redis-url.js';
 
 export type Parsed<Value> =
@@ -81,6 +86,13 @@ export function redisUrl(given: unknown): Parsed<string> {
   return typeof given === 'string' && parseRedisUrl(given) !== null
     ? { kind: 'value', value: given }
     : { kind: 'problem', mustBe: `like ${redisUrlExamples}` };
+}
+
+export function submissionLimits(given: unknown): Parsed<readonly SubmissionLimit[]> {
+  const value = typeof given === 'string' ? parseSubmissionLimits(given) : null;
+  return value === null
+    ? { kind: 'problem', mustBe: submissionLimitsForm }
+    : { kind: 'value', value };
 }
 
 export function optional<Value>(parse: Parse<Value>): Parse<Value | null> {

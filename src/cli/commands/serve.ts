@@ -22,6 +22,8 @@ export function serveCommand(program: Command): void {
     .option('--no-wait', 'refuse to start when another process serves this database')
     .option('--heartbeat-seconds <seconds>', `${serveSettings.heartbeatIntervalMs.meaning} (10)`)
     .option('--lease-seconds <seconds>', `${serveSettings.leaseMs.meaning} (30)`)
+    .option('--submit-limit-per-key <limits>', serveSettings.submitLimitPerKey.meaning)
+    .option('--submit-limit-per-user <limits>', serveSettings.submitLimitPerUser.meaning)
     .option('--log-level <level>', serveSettings.logLevel.meaning);
   withRedisOption(withDatabaseOptions(command)).action(async () => runServe(command));
 }
@@ -36,6 +38,7 @@ async function runServe(command: Command): Promise<void> {
   const { host, port, database, redisUrl, waitForTurn, logLevel } = config;
   const { heartbeatIntervalMs, leaseMs, wakeOrder, retainEndedDays, retainDeadLettersDays } =
     config;
+  const { submitLimitPerKey, submitLimitPerUser } = config;
   const server = await serve({
     host,
     port,
@@ -48,6 +51,8 @@ async function runServe(command: Command): Promise<void> {
       wakeOrder,
       retainEndedDays,
       retainDeadLettersDays,
+      submitLimitPerKey,
+      submitLimitPerUser,
     },
     log: createLog(logLevel),
     onStandby: (message) => standbys.push(message),
