@@ -7,6 +7,7 @@ import { freeHeldWorkflows } from '../store/hold-workflows.js';
 import { ensurePartitions } from '../store/partitions.js';
 import { purgeKeys } from '../store/purge-keys.js';
 import { purgeLevels } from '../store/bucket-levels.js';
+import { purgeSubmissions } from '../store/submission-limits.js';
 import { releaseStuckWorkflows } from '../store/release-stuck-workflows.js';
 import {
   buryLapsedWorkers,
@@ -30,6 +31,7 @@ const maxExpiredAtOnce = 1_000;
 const maxSlotsAtOnce = 1_000;
 const maxWorkflowsAtOnce = 200;
 const maxKeysAtOnce = 1_000;
+const maxSubmittersAtOnce = 1_000;
 const daysAhead = 7;
 const upkeepIntervalMs = 60_000;
 const deadWorkersKeptMs = 24 * 3_600_000;
@@ -116,15 +118,17 @@ export class Sweeper {
     }
   }
 
-  /** Rare and slow to matter: partitions of the days to come, expired keys, dead workers. */
+  /** Rare and slow to matter: partitions of the days to come, what expired, dead workers. */
   async upkeep(): Promise<void> {
     const { db } = this.#context;
     await ensurePartitions(db, daysAhead, instant(this.#context));
     const keys = await purgeKeys(db, maxKeysAtOnce, instant(this.#context));
     await purgeWorkers(db, deadWorkersKeptMs, instant(this.#context));
     await purgeLevels(db, unusedLevelsKeptMs, instant(this.#context));
-    // More keys may expire in a minute than go at once.
-    const waitMs = keys < maxKeysAtOnce ? upkeepIntervalMs : 0;
+    const submitters = await purgeSubmissions(db, maxSubmittersAtOnce, instant(this.#context));
+    // More of them may expire in a minute than go at once.
+    const isDone = keys < maxKeysAtOnce && submitters < maxSubmittersAtOnce;
+    const waitMs = isDone ? upkeepIntervalMs : 0;
     this.#nextUpkeepMs = performance.now() + waitMs;
   }
 
