@@ -2,7 +2,7 @@ import type { TaskId } from '../domain/ids.js';
 import { priorityOf } from '../domain/priority.js';
 import type { TaskState } from '../domain/task-state.js';
 import { column } from './columns.js';
-import type { Queryable } from './database.js';
+import type { Instant, Queryable } from './database.js';
 import type { NewTask, Submitted } from './new-task.js';
 
 interface KnownRow {
@@ -24,6 +24,7 @@ from unnest($1::uuid[], $2::text[], $3::text[], $4::bytea[]) as draft (id, scope
 cross join lateral (
   select task_id, fingerprint from sluice.idempotency_keys
   where scope = draft.scope and key = draft.key
+    and expires_at > coalesce($5::timestamptz, now())
   offset 0
 ) as held
 left join lateral (
@@ -37,12 +38,14 @@ left join lateral (
 export async function findByKey(
   db: Queryable,
   tasks: readonly NewTask[],
+  now: Instant = null,
 ): Promise<Map<TaskId, Submitted>> {
   const rows = await db.query<KnownRow>(findByKeySql, [
     column(tasks, (task) => task.taskId),
     column(tasks, (task) => task.idempotency?.scope ?? null),
     column(tasks, (task) => task.idempotency?.key ?? null),
     column(tasks, (task) => task.idempotency?.fingerprint ?? null),
+    now,
   ]);
   const rowOf = new Map(rows.map((row) => [row.draft_id, row]));
   return new Map(
