@@ -7,21 +7,35 @@ interface Term<Rule> {
   readonly sinceMs: number;
 }
 
+/** A change that was asked for. It is told once how it ended. */
+export interface Change<Rule> {
+  readonly acknowledged: (rule: Rule, countsFromMs: number) => void;
+  /** It may have been made or not. */
+  readonly refused: () => void;
+}
+
 /**
- * A rule that is changed while others go by it. From the moment a change is asked for until one is
- * acknowledged, nobody can say which rule counts.
+ * A rule that is changed while others go by it. From the moment a change is asked for until it is
+ * acknowledged, nobody can say which rule counts. Nor after two that were under way at once: the one
+ * that was asked for last need not be the one that was made last.
  */
 export class ChangingRule<Rule> {
   #term: Term<Rule> | null = null;
-  #asked = 0;
+  readonly #underWay = new Set<{ isAlone: boolean }>();
 
-  /** Answers with what to call when the change was acknowledged. */
-  change(): (rule: Rule, countsFromMs: number) => void {
-    this.#asked += 1;
-    const asked = this.#asked;
+  change(): Change<Rule> {
+    for (const other of this.#underWay) other.isAlone = false;
+    const asked = { isAlone: this.#underWay.size === 0 };
+    this.#underWay.add(asked);
     this.#term = null;
-    return (rule, countsFromMs) => {
-      if (asked === this.#asked) this.#term = { rule, sinceMs: countsFromMs };
+    return {
+      acknowledged: (rule, countsFromMs) => {
+        this.#underWay.delete(asked);
+        if (asked.isAlone) this.#term = { rule, sinceMs: countsFromMs };
+      },
+      refused: () => {
+        this.#underWay.delete(asked);
+      },
     };
   }
 

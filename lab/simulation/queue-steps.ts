@@ -20,19 +20,16 @@ export function setUpQueues(world: World, server: Server, random: Random): void 
 function putQueue(world: World, server: Server, name: QueueName, random: Random): void {
   const change = { ...rulesOf(name, random), maxReady: random.whole(1, 4) };
   if (name === 'left' || name === 'right') world.rules.share(name, sharedLimit);
-  const acknowledged = world.rules.changeQueue(name);
-  // A PUT replaces everything, the pause as well.
-  const pauseAcknowledged = world.rules.changePause(name);
+  const asked = world.rules.changeQueue(name);
   const wasServing = server.isServing;
   world.ask({
     what: `put ${name} ${JSON.stringify(change)}`,
     server,
     use: (engine) => engine.putQueue(name, change),
     heard: ({ settings }) => {
-      const fromMs = countsFrom(world, server, wasServing);
-      acknowledged(settings, fromMs);
-      pauseAcknowledged(settings.paused, fromMs);
+      asked.acknowledged(settings, countsFrom(world, server, wasServing));
     },
+    refused: asked.refused,
   });
 }
 
@@ -60,15 +57,16 @@ function limitOf(unit: 'requests' | 'tokens', random: Random): RateLimit {
 
 function putLimit(world: World, server: Server, random: Random): void {
   const limit = limitOf('requests', random);
-  const acknowledged = world.rules.changeShared(sharedLimit);
+  const asked = world.rules.changeShared(sharedLimit);
   const wasServing = server.isServing;
   world.ask({
     what: `put limit ${sharedLimit} ${JSON.stringify(limit)}`,
     server,
     use: (engine) => engine.putLimit(sharedLimit, limit),
     heard: (made) => {
-      acknowledged(made, countsFrom(world, server, wasServing));
+      asked.acknowledged(made, countsFrom(world, server, wasServing));
     },
+    refused: asked.refused,
   });
 }
 
@@ -91,13 +89,16 @@ function pause(world: World, random: Random): void {
   const server = random.find(world.openServers);
   if (server === null) return;
   const name = random.pick(queueNames);
-  const acknowledged = world.rules.changePause(name);
+  const asked = world.rules.changePause(name);
   const wasServing = server.isServing;
   world.ask({
     what: `pause ${name}`,
     server,
     use: (engine) => engine.pauseQueue(name),
-    heard: () => acknowledged(true, countsFrom(world, server, wasServing)),
+    heard: () => {
+      asked.acknowledged(true, countsFrom(world, server, wasServing));
+    },
+    refused: asked.refused,
   });
 }
 
@@ -107,12 +108,15 @@ function resume(world: World, random: Random): void {
 }
 
 export function resumeQueue(world: World, server: Server, name: QueueName): void {
-  const acknowledged = world.rules.changePause(name);
+  const asked = world.rules.changePause(name);
   world.ask({
     what: `resume ${name}`,
     server,
     use: (engine) => engine.resumeQueue(name),
-    heard: () => acknowledged(false, world.nowMs),
+    heard: () => {
+      asked.acknowledged(false, world.nowMs);
+    },
+    refused: asked.refused,
   });
 }
 

@@ -1,6 +1,6 @@
 import type { QueueSettings, RateLimit } from '../../src/domain/queue-settings.js';
 import type { Delivered, Ledger } from './ledger.js';
-import { ChangingRule, GrantBook } from './limit-book.js';
+import { ChangingRule, GrantBook, type Change } from './limit-book.js';
 import { Violation } from './violation.js';
 
 interface QueueRules {
@@ -23,24 +23,31 @@ export class RuleBook {
     this.#isLive = isLive;
   }
 
-  /** Answers with what to call when it was acknowledged, and from when on it counts. */
-  changeQueue(name: string): (settings: QueueSettings, countsFromMs: number) => void {
+  changeQueue(name: string): Change<QueueSettings> {
     const rules = this.#of(name);
     const requests = rules.requests.rule.change();
     const tokens = rules.tokens.rule.change();
     const concurrency = rules.maxConcurrency.change();
-    return ({ limits, maxConcurrency }, countsFromMs) => {
-      requests(limitOf(limits, 'requests'), countsFromMs);
-      tokens(limitOf(limits, 'tokens'), countsFromMs);
-      concurrency(maxConcurrency, countsFromMs);
+    // A PUT replaces everything, the pause as well.
+    const pause = rules.paused.change();
+    return {
+      acknowledged: ({ limits, maxConcurrency, paused }, countsFromMs) => {
+        requests.acknowledged(limitOf(limits, 'requests'), countsFromMs);
+        tokens.acknowledged(limitOf(limits, 'tokens'), countsFromMs);
+        concurrency.acknowledged(maxConcurrency, countsFromMs);
+        pause.acknowledged(paused, countsFromMs);
+      },
+      refused: () => {
+        for (const change of [requests, tokens, concurrency, pause]) change.refused();
+      },
     };
   }
 
-  changePause(name: string): (paused: boolean, countsFromMs: number) => void {
+  changePause(name: string): Change<boolean> {
     return this.#of(name).paused.change();
   }
 
-  changeShared(name: string): (limit: RateLimit, countsFromMs: number) => void {
+  changeShared(name: string): Change<RateLimit> {
     return this.#sharedOf(name).rule.change();
   }
 
