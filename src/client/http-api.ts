@@ -26,6 +26,7 @@ import type {
   ReplayRequest,
   Report,
   ReportAnswer,
+  Scaling,
   SluiceApi,
   Statistics,
   SubmitOutcome,
@@ -66,6 +67,8 @@ import {
   rateLimitToWire,
 } from '../protocol/queues-wire.js';
 import { reportAnswerFromWire, reportToWire } from '../protocol/reports-wire.js';
+import type { ScalingWire } from '../protocol/scaling-schema.js';
+import { scalingFromWire } from '../protocol/scaling-wire.js';
 import type { StatisticsWire } from '../protocol/statistics-schema.js';
 import { statisticsFromWire } from '../protocol/statistics-wire.js';
 import type {
@@ -238,6 +241,10 @@ export class HttpApi implements SluiceApi {
 
   async getStatistics(): Promise<Statistics> {
     return statisticsFromWire(await this.#http.get<StatisticsWire>('/api/v1/queue/stats'));
+  }
+
+  async getScaling(): Promise<Scaling> {
+    return scalingFromWire(await this.#http.get<ScalingWire>('/api/v1/scaling'));
   }
 
   async listDeadLetters(

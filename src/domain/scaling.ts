@@ -1,5 +1,6 @@
 import type { Lane } from './lane.js';
 import { canDo, overlaps, type Offer } from './offer.js';
+import { refuseConflicts } from './setting-conflicts.js';
 import { workWaiting, type HeldUpBy, type LaneWaiting, type QueueRoom } from './work-waiting.js';
 
 export interface ScalingSettings {
@@ -23,6 +24,20 @@ export const defaultScalingSettings: ScalingSettings = {
   quietMs: 60_000,
   offer: { taskTypes: null, queues: null, capabilities: null },
 };
+
+/** What is not given is the default. */
+export function scalingSettings(given: Partial<ScalingSettings> = {}): ScalingSettings {
+  const settings = { ...defaultScalingSettings, ...given };
+  refuseConflicts(scalingConflicts(settings));
+  return settings;
+}
+
+export function scalingConflicts({ min, max }: Pick<ScalingSettings, 'min' | 'max'>): string[] {
+  if (min <= max) return [];
+  return [
+    `scaleMin (${min}) must be at most scaleMax (${max}): there can't be more than the most.`,
+  ];
+}
 
 /** Active workers that can do the same. */
 export interface WorkerGroup {

@@ -1,4 +1,5 @@
 import { SluiceError } from '../domain/errors.js';
+import type { ScalingSettings } from '../domain/scaling.js';
 import type { TaskEvent } from '../protocol/events.js';
 import type { ReadyQueue } from '../ready/ready-queue.js';
 import type { Bus } from '../runtime/bus.js';
@@ -24,6 +25,8 @@ export interface EngineContext {
   readonly place?: () => Promise<string | null>;
   readonly events: TaskEvents;
   readonly settings: EngineSettings;
+  /** Absent: the defaults. */
+  readonly scaling?: ScalingSettings;
   readonly log: Logger;
   /** In [0, 1). */
   readonly random: () => number;

@@ -34,6 +34,7 @@ import { rebuild, type Rebuilt } from './rebuild.js';
 import { Replay } from './replay.js';
 import { Report } from './report.js';
 import { Retention } from './retention.js';
+import { Scaler } from './scaler.js';
 import { ServingTurn } from './serving-turn.js';
 import { Slots } from './slots.js';
 import { getStatistics } from './statistics.js';
@@ -86,6 +87,8 @@ export class Engine implements api.SluiceApi {
   readonly #queueControl: QueueControl;
   readonly #line: Line;
   readonly #health: Health;
+  /** How many workers there should be, for whoever starts them. */
+  readonly scaler: Scaler;
   readonly #turn: ServingTurn | null;
   readonly #sweeper: Sweeper;
   readonly #lostEntries: LostEntries;
@@ -164,6 +167,11 @@ export class Engine implements api.SluiceApi {
     this.#explain = new Explain(context, this.#read);
     this.#health = new Health(context, this.#explain);
     this.#line = new Line(context);
+    this.scaler = new Scaler(context, {
+      queues: this.#queues,
+      throughput: this.#throughput,
+      notServing: () => this.notServing(),
+    });
     this.#queueControl = new QueueControl(context, {
       queues: this.#queues,
       line: this.#line,
@@ -436,6 +444,10 @@ export class Engine implements api.SluiceApi {
 
   getStatistics(): Promise<api.Statistics> {
     return refusing(getStatistics(this.#context, this.#line, this.#throughput));
+  }
+
+  getScaling(): Promise<api.Scaling> {
+    return refusing(this.scaler.getScaling());
   }
 
   listDeadLetters(

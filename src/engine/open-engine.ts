@@ -1,3 +1,4 @@
+import { scalingSettings, type ScalingSettings } from '../domain/scaling.js';
 import type { ReadyQueue } from '../ready/ready-queue.js';
 import { MemoryReadyQueue } from '../ready/memory-ready-queue.js';
 import { LocalBus, type Bus } from '../runtime/bus.js';
@@ -28,6 +29,7 @@ export interface OpenEngineOptions {
   readonly onStandby?: (message: string) => void;
   readonly log?: Logger;
   readonly settings?: Partial<EngineSettings>;
+  readonly scaling?: Partial<ScalingSettings>;
   /** For tests: every decision about time then goes by this clock. */
   readonly clock?: Clock;
   readonly random?: () => number;
@@ -133,6 +135,7 @@ function createContext(
       log.error({ err: error }, 'a listener of task events threw');
     }),
     settings: options.settings,
+    scaling: scalingSettings(options.scaling),
     log,
     random: options.random ?? Math.random,
     clock: options.clock ?? null,

@@ -5,6 +5,7 @@ import type { JsonObject, JsonValue } from '../domain/json.js';
 import type { Priority } from '../domain/priority.js';
 import type { Cost, QueueSettings, RateLimit } from '../domain/queue-settings.js';
 import type { Scope } from '../domain/scopes.js';
+import type { QueueWork } from '../domain/scaling.js';
 import type { TaskState } from '../domain/task-state.js';
 
 /**
@@ -282,6 +283,24 @@ export interface Statistics {
   };
 }
 
+/** How many workers there should be, and why. */
+export interface Scaling {
+  readonly desired: number;
+  readonly current: number;
+  readonly min: number;
+  readonly max: number;
+  /** Tasks that wait for nothing but a worker. */
+  readonly waiting: number;
+  readonly reason: string;
+  readonly queues: readonly QueueWork[];
+  readonly provisioner: {
+    readonly kind: 'none' | 'process' | 'webhook';
+    readonly lastAskedAt: Date | null;
+    readonly failingSince: Date | null;
+    readonly error: string | null;
+  };
+}
+
 export interface DeadLetterFilter {
   readonly queue?: string;
   readonly taskType?: string;
@@ -500,4 +519,5 @@ export interface KeyApi {
 
 export interface SluiceApi extends TaskApi, QueueApi, DeadLetterApi, WorkerApi, FleetApi, KeyApi {
   getStatistics(): Promise<Statistics>;
+  getScaling(): Promise<Scaling>;
 }

@@ -1,0 +1,207 @@
+import { randomUUID } from 'node:crypto';
+import { closedForMs, probesOf, settingsUnder } from '../domain/circuit.js';
+import { SluiceError } from '../domain/errors.js';
+import { overlaps } from '../domain/offer.js';
+import {
+  defaultScalingSettings,
+  demandOf,
+  desiredAfter,
+  type Demand,
+  type Past,
+  type ScalingSettings,
+} from '../domain/scaling.js';
+import { scalingText } from '../domain/scaling-text.js';
+import type { QueueRoom } from '../domain/work-waiting.js';
+import type { Scaling } from '../protocol/api.js';
+import {
+  countLanes,
+  findAsked,
+  groupWorkers,
+  leaveAsking,
+  noteAsked,
+  takeAskingTurn,
+  type Asked,
+  type ProvisionerKind,
+} from '../store/scaling.js';
+import { Cached } from './cached.js';
+import { approximateNow, instant, type EngineContext } from './context.js';
+import type { QueueDirectory } from './queue-directory.js';
+import { isPausedAt } from './queue-pause.js';
+import type { Throughput } from './throughput.js';
+
+export interface ScalerParts {
+  readonly queues: QueueDirectory;
+  readonly throughput: Throughput;
+  readonly notServing: () => string | null;
+}
+
+/** What a provisioner is told. */
+export interface Wish {
+  /** How many workers there should be in all: absolute, so that to be asked twice does no harm. */
+  readonly desired: number;
+  readonly current: number;
+  readonly min: number;
+  readonly max: number;
+  readonly waiting: number;
+  readonly reason: string;
+  /** Names of workers that hold nothing. */
+  readonly idle: readonly string[];
+}
+
+type Look = Wish & Pick<Demand, 'queues'>;
+
+const maxLanes = 1_000;
+const maxEach = 10_000;
+const leastLeaseMs = 30_000;
+const maxErrorLength = 500;
+
+/** How many workers there should be, looked at once per interval whoever asks; and who asks for them. */
+export class Scaler {
+  readonly #context: EngineContext;
+  readonly #parts: ScalerParts;
+  readonly #look: Cached<Look>;
+  readonly #asker = randomUUID();
+  #settings: ScalingSettings;
+  #past: Past | null = null;
+
+  constructor(context: EngineContext, parts: ScalerParts) {
+    this.#context = context;
+    this.#parts = parts;
+    this.#settings = context.scaling ?? defaultScalingSettings;
+    this.#look = new Cached(this.#settings.intervalMs, () => this.#lookNow());
+  }
+
+  get intervalMs(): number {
+    return this.#settings.intervalMs;
+  }
+
+  /** Refuses where the ready queue is another process's: only that one knows what may start. */
+  async getScaling(): Promise<Scaling> {
+    const { desired, current, min, max, waiting, reason, queues } = await this.#lookLately();
+    const { db } = this.#context;
+    const asked = await findAsked(db, this.#leaseMs(), instant(this.#context));
+    const provisioner = asked === null ? nobody : provisionerView(asked);
+    return { desired, current, min, max, waiting, reason, queues, provisioner };
+  }
+
+  async wish(): Promise<Wish> {
+    const { queues: _, ...wish } = await this.#lookLately();
+    return wish;
+  }
+
+  /** What those that are asked for turned out to do: for other work nobody is asked any more. */
+  learn(taskTypes: readonly string[]): void {
+    const { offer } = this.#settings;
+    this.#settings = { ...this.#settings, offer: { ...offer, taskTypes } };
+  }
+
+  /** Takes or renews the turn to ask. False: another server asks, or this one does not serve. */
+  async takeTurn(provisioner: ProvisionerKind): Promise<boolean> {
+    if (this.#parts.notServing() !== null) return false;
+    const { db, mode } = this.#context;
+    const isAlone = mode === 'memory';
+    const turn = { asker: this.#asker, provisioner, leaseMs: this.#leaseMs(), isAlone };
+    return takeAskingTurn(db, turn, instant(this.#context));
+  }
+
+  /** Null: it went well. */
+  async noteAsked(error: string | null): Promise<void> {
+    const short = error === null ? null : error.slice(0, maxErrorLength);
+    await noteAsked(this.#context.db, this.#asker, short, instant(this.#context));
+  }
+
+  async leaveTurn(): Promise<void> {
+    await leaveAsking(this.#context.db, this.#asker);
+  }
+
+  #leaseMs(): number {
+    return Math.max(leastLeaseMs, 3 * this.#settings.intervalMs);
+  }
+
+  async #lookLately(): Promise<Look> {
+    const notServing = this.#parts.notServing();
+    if (notServing !== null) throw new SluiceError('standby', notServing);
+    const trouble = this.#context.ready.trouble();
+    if (trouble !== null) throw new SluiceError('unavailable', trouble, { retryAfterSeconds: 1 });
+    return this.#look.get();
+  }
+
+  async #lookNow(): Promise<Look> {
+    const settings = this.#settings;
+    const { db } = this.#context;
+    const [lanes, groups] = await Promise.all([
+      countLanes(db, maxLanes, maxEach),
+      groupWorkers(db, instant(this.#context)),
+    ]);
+    const nowMs = approximateNow(this.#context).getTime();
+    const roomOf = await this.#rooms(new Set(lanes.map(({ lane }) => lane.queue)), nowMs);
+    const averageDurationMs = this.#averageMs(nowMs);
+    const demand = demandOf({ lanes, groups, roomOf, averageDurationMs }, settings);
+    const { desired, past } = desiredAfter(this.#past, demand, settings, nowMs);
+    this.#past = past;
+    return {
+      desired,
+      current: demand.current,
+      min: settings.min,
+      max: settings.max,
+      waiting: demand.waiting,
+      reason: scalingText(demand, desired, settings),
+      queues: demand.queues,
+      idle: groups
+        .filter(({ offer }) => overlaps(settings.offer, offer))
+        .flatMap(({ idle }) => idle),
+    };
+  }
+
+  async #rooms(names: ReadonlySet<string>, nowMs: number): Promise<(queue: string) => QueueRoom> {
+    const rooms = await Promise.all(
+      [...names].map(async (name) => [name, await this.#roomOf(name, nowMs)] as const),
+    );
+    const byName = new Map(rooms);
+    return (queue) => byName.get(queue) ?? noRoom;
+  }
+
+  async #roomOf(queue: string, nowMs: number): Promise<QueueRoom> {
+    const { queues } = this.#parts;
+    const circuit = queues.circuitOf(queue);
+    const settings = settingsUnder(circuit, queues.settingsOf(queue));
+    const { maxConcurrency, limits } = settings;
+    const averageDurationMs = this.#averageMs(nowMs, queue);
+    if (isPausedAt(settings, nowMs)) return { ...noRoom, averageDurationMs };
+    if (closedForMs(circuit, nowMs) > 0) return { ...noRoom, stoppedBy: 'circuit_open' };
+    const isLimited = limits.length > 0 || maxConcurrency !== null;
+    const live = isLimited ? await this.#context.ready.live(queue) : null;
+    const free = (maxConcurrency ?? Infinity) - (live?.running ?? 0);
+    const slots = Math.max(0, Math.min(free, probesOf(circuit) ?? Infinity));
+    return {
+      stoppedBy: null,
+      slots: slots === Infinity ? null : slots,
+      buckets: live?.buckets ?? [],
+      averageDurationMs,
+    };
+  }
+
+  #averageMs(nowMs: number, queue?: string): number | null {
+    const seconds = this.#parts.throughput.averageDurationSeconds(nowMs, queue);
+    return seconds === null ? null : seconds * 1000;
+  }
+}
+
+const nobody: Scaling['provisioner'] = {
+  kind: 'none',
+  lastAskedAt: null,
+  failingSince: null,
+  error: null,
+};
+
+function provisionerView(asked: Asked): Scaling['provisioner'] {
+  const { provisioner: kind, askedAt: lastAskedAt, failingSince, error } = asked;
+  return { kind, lastAskedAt, failingSince, error };
+}
+
+const noRoom: QueueRoom = {
+  stoppedBy: 'paused',
+  slots: 0,
+  buckets: [],
+  averageDurationMs: null,
+};
