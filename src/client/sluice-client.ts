@@ -125,7 +125,7 @@ export class SluiceClient implements AsyncDisposable {
     if (outcome === undefined) throw new Error('Fewer answers than submitted tasks');
     return outcome.kind === 'accepted'
       ? { kind: 'accepted', handle: new TaskHandle<Result>(outcome.receipt.taskId, this.api) }
-      : { kind: 'refused', error: new SluiceError(outcome.code, outcome.detail) };
+      : { kind: 'refused', error: new SluiceError(outcome.code, outcome.detail, outcome) };
   }
 }
 

@@ -39,10 +39,20 @@ export interface FieldError {
   readonly message: string;
 }
 
+/** The ceiling on active tasks that a submit met. */
+export interface CeilingReached {
+  /** Null: of all queues together. */
+  readonly queue: string | null;
+  /** From how many active tasks on its priority is refused. */
+  readonly limit: number;
+  readonly active: number;
+}
+
 export interface SluiceErrorOptions {
   readonly cause?: unknown;
   readonly errors?: readonly FieldError[];
   readonly retryAfterSeconds?: number;
+  readonly ceiling?: CeilingReached;
 }
 
 /** A refusal with a code of the catalogue; the same in-process and over HTTP. */
@@ -51,12 +61,14 @@ export class SluiceError extends Error {
   readonly code: ErrorCode;
   readonly errors: readonly FieldError[] | null;
   readonly retryAfterSeconds: number | null;
+  readonly ceiling: CeilingReached | null;
 
   constructor(code: ErrorCode, detail: string, options: SluiceErrorOptions = {}) {
     super(detail, options.cause === undefined ? undefined : { cause: options.cause });
     this.code = code;
     this.errors = options.errors ?? null;
     this.retryAfterSeconds = options.retryAfterSeconds ?? null;
+    this.ceiling = options.ceiling ?? null;
   }
 
   get status(): number {

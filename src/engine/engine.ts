@@ -9,6 +9,7 @@ import { analyseDeadLetters, listDeadLetters } from '../store/dead-letters.js';
 import { listTasks } from '../store/list-tasks.js';
 import { findWorker, listWorkers, requestDrain } from '../store/workers.js';
 import { ApiKeys } from './api-keys.js';
+import { Admission } from './admission.js';
 import { AttemptControl } from './attempt-control.js';
 import { Bench } from './bench.js';
 import { Cancel } from './cancel.js';
@@ -75,6 +76,7 @@ export class Engine implements api.SluiceApi {
   readonly #circuits: Circuits;
   readonly #news: News;
   readonly #feeder: Feeder;
+  readonly #admission: Admission;
   readonly #submit: Submit;
   readonly #poll: Poll;
   readonly #report: Report;
@@ -136,7 +138,9 @@ export class Engine implements api.SluiceApi {
     const places = new Places(context.ready);
     this.#feeder = new Feeder(context, this.#queues, places);
     const endAttempts = new EndAttempts(context, this.#feeder, this.#slots);
+    this.#admission = new Admission(context, this.#queues);
     this.#submit = new Submit(context, {
+      admission: this.#admission,
       feeder: this.#feeder,
       queues: this.#queues,
       places,
@@ -252,6 +256,11 @@ export class Engine implements api.SluiceApi {
   /** Null also while another process serves: it claims, and knows better. */
   async stuckTask(): Promise<api.Explanation | null> {
     return this.notServing() === null ? this.#health.stuckTask() : null;
+  }
+
+  /** How many submits were refused since this process began, by reason. */
+  refused(): Readonly<Record<string, number>> {
+    return this.#submit.refused();
   }
 
   subscribe(listener: (event: TaskEvent) => void): () => void {

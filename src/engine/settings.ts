@@ -1,3 +1,4 @@
+import { ceilingFaults, type Threshold } from '../domain/admission.js';
 import { refuseConflicts, serverConflicts } from '../domain/setting-conflicts.js';
 import { submissionLimitConflicts, type SubmissionLimit } from '../domain/submission-limit.js';
 
@@ -30,6 +31,10 @@ export interface EngineSettings {
   readonly retainEndedDays: number;
   readonly retainDeadLettersDays: number;
   readonly retentionIntervalMs: number;
+  /** Tasks that may be active, in all; from where on those of medium and low priority are refused. */
+  readonly maxActive: number;
+  readonly maxActiveMedium: Threshold;
+  readonly maxActiveLow: Threshold;
   /** How many tasks may be submitted with one API key; empty: any number. */
   readonly submitLimitPerKey: readonly SubmissionLimit[];
   /** And for one `user_id`, whatever the key. */
@@ -51,6 +56,9 @@ export const defaultEngineSettings: EngineSettings = {
   retainEndedDays: 7,
   retainDeadLettersDays: 30,
   retentionIntervalMs: 60_000,
+  maxActive: 10_000_000,
+  maxActiveMedium: '90%',
+  maxActiveLow: '80%',
   submitLimitPerKey: [],
   submitLimitPerUser: [],
 };
@@ -61,9 +69,11 @@ export function engineSettings(given: Partial<EngineSettings> = {}): EngineSetti
   const unstartedMs =
     given.unstartedMs ?? Math.max(whole.unstartedMs, 3 * whole.heartbeatIntervalMs);
   const settings = { ...whole, unstartedMs };
-  const { wakeOrder: _, submitLimitPerKey, submitLimitPerUser, ...times } = settings;
+  const { wakeOrder: _, submitLimitPerKey, submitLimitPerUser, ...others } = settings;
+  const { maxActive, maxActiveMedium, maxActiveLow, ...times } = others;
   refuseConflicts([
     ...serverConflicts(times),
+    ...ceilingFaults({ maxActive, maxActiveMedium, maxActiveLow }),
     ...submissionLimitConflicts({ submitLimitPerKey, submitLimitPerUser }),
   ]);
   return settings;

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { allQueues } from '../domain/admission.js';
 import { SluiceError } from '../domain/errors.js';
 import { IdSource } from '../domain/ids.js';
 import type { JsonValue } from '../domain/json.js';
@@ -9,12 +10,15 @@ import type { Caller, Receipt, SubmitOutcome, TaskDraft } from '../protocol/api.
 import { invalidRequest, refusalOf } from '../protocol/problem-wire.js';
 import type { Offer, Window } from '../ready/ready-queue.js';
 import { Batcher } from '../runtime/batcher.js';
-import type { NewTask, Submitted } from '../store/new-task.js';
+import type { NewTask, Refused, Submitted } from '../store/new-task.js';
 import { submitTasks } from '../store/submit-tasks.js';
+import type { Admission } from './admission.js';
 import { asRefusal, instant, judgeDatabaseFailure, tell, type EngineContext } from './context.js';
 import { Estimate } from './estimate.js';
 import type { Feeder } from './feeder.js';
 import type { QueueDirectory } from './queue-directory.js';
+import { SubmissionLimits, type OverLimit } from './submission-limits.js';
+import { Refusals } from './refusals.js';
 import type { Throughput } from './throughput.js';
 import { WindowMap, type Places } from './windows.js';
 
@@ -29,6 +33,7 @@ interface Prepared extends NewTask {
 }
 
 export interface SubmitParts {
+  readonly admission: Admission;
   readonly feeder: Feeder;
   readonly queues: QueueDirectory;
   readonly places: Places;
@@ -42,12 +47,15 @@ export class Submit {
   readonly #parts: SubmitParts;
   readonly #estimate: Estimate;
   readonly #ids = new IdSource();
+  readonly #refusals = new Refusals();
+  readonly #limits: SubmissionLimits;
   readonly #batcher: Batcher<Prepared, Submitted>;
 
   constructor(context: EngineContext, parts: SubmitParts) {
     this.#context = context;
     this.#parts = parts;
     this.#estimate = new Estimate(context, parts.queues, parts.throughput);
+    this.#limits = new SubmissionLimits(context);
     this.#batcher = new Batcher({
       flush: (tasks) => this.#write(tasks),
       maxItems: maxTasksAtOnce,
@@ -78,13 +86,30 @@ export class Submit {
     const faults = costFaults(draft.cost ?? {});
     if (faults.length > 0) return { kind: 'refused', ...refusalOf(invalidRequest(faults)) };
     const task = this.#prepare(draft, caller);
-    const submitted = await this.#batcher.add(task).catch((error: unknown) => {
+    const write = () => this.#batcher.add(task);
+    const submitted = await this.#limits.pass(task, caller, write).catch((error: unknown) => {
       throw asRefusal(error);
     });
-    return toOutcome(task, submitted);
+    return this.#toOutcome(task, submitted);
   }
 
-  #prepare(draft: TaskDraft, { owner }: Caller): Prepared {
+  #toOutcome(task: Prepared, submitted: Submitted | OverLimit): SubmitOutcome {
+    if (submitted.kind === 'over_limit') {
+      this.#refusals.note('submission_limit');
+      return { ...submitted, kind: 'refused', code: 'refused' };
+    }
+    if (submitted.kind !== 'refused') return toOutcome(task, submitted);
+    this.#refusals.note(submitted.reached.scope === allQueues ? 'max_active' : 'queue_max_active');
+    const refusal = this.#parts.admission.refusal(task.queue, task.priority, submitted);
+    return { kind: 'refused', ...refusal };
+  }
+
+  /** How many were refused since this process began, by reason. */
+  refused(): Readonly<Record<string, number>> {
+    return this.#refusals.counts();
+  }
+
+  #prepare(draft: TaskDraft, { owner, passesCeilings }: Caller): Prepared {
     const priority = draft.priority ?? 'medium';
     const queue = draft.queue ?? 'default';
     const capabilities = capabilitySet(draft.requiredCapabilities ?? []);
@@ -111,6 +136,7 @@ export class Submit {
       tags: draft.tags ?? [],
       traceId: draft.traceId ?? null,
       hasRoom: false,
+      passesCeilings,
       window: { lane: { queue, taskType: draft.taskType, capabilities }, priority },
     };
   }
@@ -123,7 +149,12 @@ export class Submit {
         const places = reserved.get(window) ?? 0;
         members.forEach((task, index) => (task.hasRoom = index < places));
       }
-      const submitted = await submitTasks(this.#context.db, tasks, instant(this.#context));
+      const submitted = await submitTasks(
+        this.#context.db,
+        tasks,
+        instant(this.#context),
+        this.#parts.admission.ceilings(),
+      );
       await this.#tell(tasks, submitted);
       return submitted;
     } finally {
@@ -205,7 +236,7 @@ function toOffer(task: Prepared, outcome: Submitted & { kind: 'created' }): Offe
   };
 }
 
-function toOutcome(task: Prepared, submitted: Submitted): SubmitOutcome {
+function toOutcome(task: Prepared, submitted: Exclude<Submitted, Refused>): SubmitOutcome {
   if (submitted.kind === 'conflict') {
     return {
       kind: 'refused',

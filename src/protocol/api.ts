@@ -1,5 +1,5 @@
 import type { AttemptError, AttemptOutcome } from '../domain/attempt-error.js';
-import type { ErrorCode, FieldError } from '../domain/errors.js';
+import type { CeilingReached, ErrorCode, FieldError } from '../domain/errors.js';
 import type { Lease, TaskId, WorkerId } from '../domain/ids.js';
 import type { JsonObject, JsonValue } from '../domain/json.js';
 import type { Priority } from '../domain/priority.js';
@@ -54,6 +54,7 @@ export type SubmitOutcome =
       readonly detail: string;
       readonly errors?: readonly FieldError[];
       readonly retryAfterSeconds?: number;
+      readonly ceiling?: CeilingReached;
     };
 
 export interface TaskView {

@@ -1,4 +1,5 @@
 import { Type, type Static } from 'typebox';
+import { nullable } from './common-schema.js';
 
 /** RFC 9457, with a stable code. */
 export const problemSchema = Type.Object(
@@ -15,6 +16,18 @@ export const problemSchema = Type.Object(
       }),
     ),
     retry_after_seconds: Type.Optional(Type.Number()),
+    ceiling: Type.Optional(
+      Type.Object(
+        {
+          queue: nullable(Type.String({ description: 'Null: all queues together' })),
+          limit: Type.Integer({
+            description: 'From how many on a task of this priority is refused',
+          }),
+          active: Type.Integer({ description: 'How many had not ended' }),
+        },
+        { description: 'The ceiling on active tasks that it met' },
+      ),
+    ),
   },
   { title: 'Problem', description: 'Why a call was refused (application/problem+json).' },
 );

@@ -1,4 +1,10 @@
-import { errorCatalogue, SluiceError, type ErrorCode, type FieldError } from '../domain/errors.js';
+import {
+  errorCatalogue,
+  SluiceError,
+  type CeilingReached,
+  type ErrorCode,
+  type FieldError,
+} from '../domain/errors.js';
 import { defined } from './defined.js';
 import type { ProblemWire } from './problem-schema.js';
 
@@ -7,6 +13,7 @@ export interface Refusal {
   readonly detail: string;
   readonly errors?: readonly FieldError[];
   readonly retryAfterSeconds?: number;
+  readonly ceiling?: CeilingReached;
 }
 
 export function problemToWire(refusal: Refusal, instance?: string): ProblemWire {
@@ -20,6 +27,11 @@ export function problemToWire(refusal: Refusal, instance?: string): ProblemWire 
     instance,
     errors: refusal.errors?.map(({ path, message }) => ({ path, message })),
     retry_after_seconds: refusal.retryAfterSeconds,
+    ceiling: refusal.ceiling && {
+      queue: refusal.ceiling.queue,
+      limit: refusal.ceiling.limit,
+      active: refusal.ceiling.active,
+    },
   });
 }
 
@@ -29,6 +41,7 @@ export function refusalOf(error: SluiceError): Refusal {
     detail: error.message,
     errors: error.errors ?? undefined,
     retryAfterSeconds: error.retryAfterSeconds ?? undefined,
+    ceiling: error.ceiling ?? undefined,
   });
 }
 
@@ -39,6 +52,7 @@ export function refusalFromWire(problem: ProblemWire): Refusal {
     detail: problem.detail,
     errors: problem.errors,
     retryAfterSeconds: problem.retry_after_seconds,
+    ceiling: problem.ceiling,
   });
 }
 

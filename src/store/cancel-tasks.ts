@@ -2,8 +2,9 @@ import type { AttemptError } from '../domain/attempt-error.js';
 import type { TaskId, WorkerId } from '../domain/ids.js';
 import { priorityOf, type Priority } from '../domain/priority.js';
 import type { Cost } from '../domain/queue-settings.js';
-import type { TaskState } from '../domain/task-state.js';
+import { hasEnded, type TaskState } from '../domain/task-state.js';
 import type { TaskFilter } from '../protocol/api.js';
+import { countEnded } from './admission.js';
 import { changeMembers } from './change-members.js';
 import type { Database, Instant, Queryable } from './database.js';
 import { lastTaskId, maxScannedRows } from './list-tasks.js';
@@ -43,16 +44,39 @@ export function cancelTasks(
   taskIds: readonly TaskId[],
   now: Instant,
 ): Promise<CancelledRow[]> {
-  return changeMembers(db, taskIds, now, (connection) =>
-    cancelWithin(connection, taskIds, null, now),
+  return changeMembers(
+    db,
+    taskIds,
+    now,
+    (connection, counts) => cancel(connection, taskIds, null, counts, now),
+    countCancelled,
   );
 }
 
-/** For whoever holds the workflows already. `why`: what a task that nobody asked to cancel says. */
-export async function cancelWithin(
+/**
+ * For whoever holds the workflows already, and calls `countCancelled` at the end. `why`: what a task
+ * that nobody asked to cancel says.
+ */
+export function cancelWithin(
+  tx: Queryable,
+  taskIds: readonly TaskId[],
+  why: AttemptError,
+  now: Instant,
+): Promise<CancelledRow[]> {
+  return cancel(tx, taskIds, why, false, now);
+}
+
+/** A dead letter that gave way had ended before. */
+export async function countCancelled(tx: Queryable, rows: readonly CancelledRow[]): Promise<void> {
+  const queues = rows.filter(({ from }) => !hasEnded(from)).map(({ queue }) => queue);
+  await countEnded(tx, queues);
+}
+
+async function cancel(
   connection: Queryable,
   taskIds: readonly TaskId[],
   why: AttemptError | null,
+  counts: boolean,
   now: Instant,
 ): Promise<CancelledRow[]> {
   const error = why === null ? null : JSON.stringify(attemptErrorToJson(why));
@@ -61,6 +85,7 @@ export async function cancelWithin(
     now,
     error,
     why?.message ?? null,
+    counts,
   ]);
   return rows.map(toCancelled);
 }
@@ -111,8 +136,15 @@ const cancelStatement = `
         else past_attempts
       end
     from gone
+    returning 1
+  ), counted as (
+    select case when $5::boolean then
+      sluice.count_ended(array_agg(queue) filter (where ended_at is null))
+    end
+    from gone where (select count(*) from kept) > 0
   )
-  select id, queue, task_type, priority, status, worker_id, workflow_id, attempt, cost from gone`;
+  select id, queue, task_type, priority, status, worker_id, workflow_id, attempt, cost
+  from gone cross join counted`;
 
 function toCancelled(row: GoneRow): CancelledRow {
   return {

@@ -45,64 +45,72 @@ const pastAttemptsKept = 200;
  * row and the report; the error goes in as it came, since json must not look into it.
  */
 const endAttemptsSql = `
-update sluice.tasks task
-set
-  status = ending.became,
-  waits_for = case
-    when ending.became <> 'pending' then null
-    when ending.delay_ms > 0 then 'time'
-    else 'room'
-  end,
-  run_at = case
-    when ending.delay_ms > 0 then clock.now + ending.delay_ms * interval '1 millisecond'
-    else task.run_at
-  end,
-  queued_at = null,
-  assigned_at = null,
-  started_at = null,
-  lapses_at = null,
-  lease = null,
-  worker_id = null,
-  ended_at = case when ending.became = 'dead_letter' then clock.now end,
-  error = case when ending.became = 'dead_letter' then ending.error::json end,
-  progress_percent = case when ending.became = 'dead_letter' then task.progress_percent end,
-  progress_message = case when ending.became = 'dead_letter' then task.progress_message end,
-  timeout_seconds = coalesce(ending.timeout_seconds, task.timeout_seconds),
-  retry_count = task.retry_count + coalesce(ending.retries, 0),
-  deferrals = task.deferrals + coalesce(ending.deferrals, 0),
-  returns = task.returns + coalesce(ending.returns, 0),
-  past_attempts = (
-    task.past_attempts || json_build_object(
-      'attempt', task.attempt,
-      'worker_id', task.worker_id,
-      'lease', task.lease,
-      'queued_at', task.queued_at,
-      'assigned_at', task.assigned_at,
-      'started_at', task.started_at,
-      'ended_at', clock.now,
-      'outcome', ending.outcome,
-      'error', ending.error::json,
-      'became', ending.became,
-      'reason', ending.reason
-    )
-  )[greatest(1, cardinality(task.past_attempts) + 2 - ${pastAttemptsKept}):]
-from
-  (select coalesce($12::timestamptz, now()) as now) as clock,
-  unnest(
-    $1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::text[], $6::text[], $7::float8[],
-    $8::integer[], $9::smallint[], $10::smallint[], $11::smallint[]
-  ) as ending (
-    id, lease, outcome, error, became, reason, delay_ms,
-    timeout_seconds, retries, deferrals, returns
-  ),
-  lateral (select ctid as place from sluice.tasks where id = ending.id offset 0) as found
-where task.ctid = found.place and task.lease = ending.lease
-  and ($13 or task.workflow_id is null or ending.became = 'pending')
-returning
-  task.id, task.queue, task.task_type, task.capabilities, task.priority, task.cost,
-  task.workflow_id, task.attempt, task.waits_for,
-  -- What the row no longer says: who held it, and since when.
-  task.past_attempts[cardinality(task.past_attempts)] as past`;
+with changed as (
+  update sluice.tasks task
+  set
+    status = ending.became,
+    waits_for = case
+      when ending.became <> 'pending' then null
+      when ending.delay_ms > 0 then 'time'
+      else 'room'
+    end,
+    run_at = case
+      when ending.delay_ms > 0 then clock.now + ending.delay_ms * interval '1 millisecond'
+      else task.run_at
+    end,
+    queued_at = null,
+    assigned_at = null,
+    started_at = null,
+    lapses_at = null,
+    lease = null,
+    worker_id = null,
+    ended_at = case when ending.became = 'dead_letter' then clock.now end,
+    error = case when ending.became = 'dead_letter' then ending.error::json end,
+    progress_percent = case when ending.became = 'dead_letter' then task.progress_percent end,
+    progress_message = case when ending.became = 'dead_letter' then task.progress_message end,
+    timeout_seconds = coalesce(ending.timeout_seconds, task.timeout_seconds),
+    retry_count = task.retry_count + coalesce(ending.retries, 0),
+    deferrals = task.deferrals + coalesce(ending.deferrals, 0),
+    returns = task.returns + coalesce(ending.returns, 0),
+    past_attempts = (
+      task.past_attempts || json_build_object(
+        'attempt', task.attempt,
+        'worker_id', task.worker_id,
+        'lease', task.lease,
+        'queued_at', task.queued_at,
+        'assigned_at', task.assigned_at,
+        'started_at', task.started_at,
+        'ended_at', clock.now,
+        'outcome', ending.outcome,
+        'error', ending.error::json,
+        'became', ending.became,
+        'reason', ending.reason
+      )
+    )[greatest(1, cardinality(task.past_attempts) + 2 - ${pastAttemptsKept}):]
+  from
+    (select coalesce($12::timestamptz, now()) as now) as clock,
+    unnest(
+      $1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::text[], $6::text[], $7::float8[],
+      $8::integer[], $9::smallint[], $10::smallint[], $11::smallint[]
+    ) as ending (
+      id, lease, outcome, error, became, reason, delay_ms,
+      timeout_seconds, retries, deferrals, returns
+    ),
+    lateral (select ctid as place from sluice.tasks where id = ending.id offset 0) as found
+  where task.ctid = found.place and task.lease = ending.lease
+    and ($13 or task.workflow_id is null or ending.became = 'pending')
+  returning
+    task.id, task.queue, task.task_type, task.capabilities, task.priority, task.cost,
+    task.workflow_id, task.attempt, task.waits_for,
+    -- What the row no longer says: who held it, and since when.
+    task.past_attempts[cardinality(task.past_attempts)] as past
+), counted as (
+  select case when not $13 then
+    sluice.count_ended(array_agg(queue) filter (where waits_for is null))
+  end
+  from changed
+)
+select changed.* from changed cross join counted`;
 
 interface EndedTaskRow extends WindowRow {
   readonly id: TaskId;
@@ -119,7 +127,7 @@ export function endAttempts(
   ends: readonly AttemptEnd[],
   now: Instant,
 ): Promise<EndedRow[]> {
-  return finishFenced(db, ends, now, end);
+  return finishFenced(db, ends, now, end, ({ to }) => to === 'dead_letter');
 }
 
 async function end(

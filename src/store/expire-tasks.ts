@@ -1,8 +1,9 @@
 import { attemptErrorCodes } from '../domain/attempt-error.js';
 import type { TaskId } from '../domain/ids.js';
 import { priorityOf, type Priority } from '../domain/priority.js';
+import { countEnded } from './admission.js';
 import { changeMembers } from './change-members.js';
-import type { Database, Instant } from './database.js';
+import type { Database, Instant, Queryable } from './database.js';
 import { attemptErrorToJson } from './task-row.js';
 
 export interface ExpiredRow {
@@ -39,14 +40,14 @@ export async function expireTasks(
   );
   if (due.length === 0) return [];
   const taskIds = due.map((row) => row.id);
-  return changeMembers(db, taskIds, now, async (connection) => {
+  const expire = async (connection: Queryable, counts: boolean) => {
     const rows = await connection.query<{
       id: TaskId;
       queue: string;
       task_type: string;
       priority: number;
       was: 'pending' | 'queued';
-    }>(expireStatement, [taskIds, errorJson, now]);
+    }>(expireStatement, [taskIds, errorJson, now, counts]);
     return rows.map((row) => ({
       taskId: row.id,
       queue: row.queue,
@@ -54,7 +55,13 @@ export async function expireTasks(
       priority: priorityOf(row.priority),
       from: row.was,
     }));
-  });
+  };
+  return changeMembers(db, taskIds, now, expire, (tx, rows) =>
+    countEnded(
+      tx,
+      rows.map(({ queue }) => queue),
+    ),
+  );
 }
 
 // A task that goes back after a run leaves the index, or every sweep would meet it first.
@@ -68,13 +75,17 @@ const expireStatement = `
   ), met as (
     update sluice.tasks set expires_at = 'infinity'
     where id = any(array(select id from due where has_run))
+  ), expired as (
+    update sluice.tasks set
+      status = 'failed',
+      waits_for = null,
+      queued_at = case when status = 'queued' then queued_at end,
+      ended_at = coalesce($3::timestamptz, now()),
+      error = $2::json
+    where id = any(array(select id from due where not has_run))
+    returning id, queue, task_type, priority,
+      case when queued_at is null then 'pending' else 'queued' end as was
+  ), counted as (
+    select case when $4::boolean then sluice.count_ended(array_agg(queue)) end from expired
   )
-  update sluice.tasks set
-    status = 'failed',
-    waits_for = null,
-    queued_at = case when status = 'queued' then queued_at end,
-    ended_at = coalesce($3::timestamptz, now()),
-    error = $2::json
-  where id = any(array(select id from due where not has_run))
-  returning id, queue, task_type, priority,
-    case when queued_at is null then 'pending' else 'queued' end as was`;
+  select expired.* from expired cross join counted`;

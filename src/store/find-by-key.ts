@@ -38,7 +38,7 @@ left join lateral (
 export async function findByKey(
   db: Queryable,
   tasks: readonly NewTask[],
-  now: Instant = null,
+  now: Instant,
 ): Promise<Map<TaskId, Submitted>> {
   const rows = await db.query<KnownRow>(findByKeySql, [
     column(tasks, (task) => task.taskId),

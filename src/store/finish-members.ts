@@ -2,6 +2,7 @@ import type { Lease, TaskId, WorkerId } from '../domain/ids.js';
 import type { Priority } from '../domain/priority.js';
 import type { Cost } from '../domain/queue-settings.js';
 import type { Held } from '../protocol/api.js';
+import { countEnded } from './admission.js';
 import type { Database, Instant, Queryable } from './database.js';
 import { lockWorkflows, releaseHeads, type ReleasedHead } from './release-heads.js';
 import type { BacklogWindow } from './task-row.js';
@@ -38,6 +39,7 @@ export function finishFenced<Item extends Held, Finished extends FinishedRow>(
     now: Instant,
     withMembers: boolean,
   ) => Promise<Finished[]>,
+  hasEnded: (row: Finished) => boolean,
 ): Promise<Finished[]> {
   return writeFenced(
     db,
@@ -48,6 +50,10 @@ export function finishFenced<Item extends Held, Finished extends FinishedRow>(
         await lockWorkflows(tx, workflowIds);
         const finished = await finish(tx, rest, now, true);
         const heads = await releaseHeads(tx, workflowIds, now);
+        await countEnded(
+          tx,
+          finished.filter(hasEnded).map(({ queue }) => queue),
+        );
         return noteReleased(finished, heads);
       }),
   );

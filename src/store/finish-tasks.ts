@@ -16,7 +16,9 @@ export interface Completion extends Held {
 
 /**
  * From the living to history, fenced by the lease. Members of workflows are left out unless asked
- * for ($7): they need the lock of their workflow first, and the others must not pay for it.
+ * for ($7): they need the lock of their workflow first, and the others must not pay for it; they
+ * are counted at the end of their transaction. The count comes last, after the history: others
+ * wait for its row until this one commits.
  */
 const completeTasksSql = `
 with done as (
@@ -46,11 +48,15 @@ with done as (
     halts_workflow, idempotency_key, cost, user_id, tags, trace_id, progress_percent,
     progress_message, result, usage::json, execution_seconds, past_attempts
   from done
+  returning 1
+), counted as (
+  select case when not $7 then sluice.count_ended(array_agg(queue)) end
+  from done where (select count(*) from kept) > 0
 )
 select
   id, lease, queue, task_type, capabilities, priority, cost, worker_id, workflow_id, attempt, status,
   date_part('epoch', now - coalesce(started_at, assigned_at)) * 1000 as run_ms
-from done`;
+from done cross join counted`;
 
 interface Row {
   readonly id: TaskId;
@@ -77,7 +83,7 @@ export function completeTasks(
   completions: readonly Completion[],
   now: Instant,
 ): Promise<CompletedRow[]> {
-  return finishFenced(db, completions, now, complete);
+  return finishFenced(db, completions, now, complete, () => true);
 }
 
 async function complete(

@@ -1,3 +1,4 @@
+import type { ReachedCeiling } from '../domain/admission.js';
 import type { TaskId } from '../domain/ids.js';
 import type { Priority } from '../domain/priority.js';
 import type { TaskState, WaitsFor } from '../domain/task-state.js';
@@ -23,12 +24,23 @@ export interface NewTask {
   readonly traceId: string | null;
   /** Its lane has room: insert it as queued, unless it must wait for something else. */
   readonly hasRoom: boolean;
+  /** Let in whatever the ceilings say, and counted. */
+  readonly passesCeilings: boolean;
 }
 
 export interface Idempotency {
   readonly scope: string;
   readonly key: string;
   readonly fingerprint: Buffer;
+}
+
+/** No place was free for it. */
+export interface Refused {
+  readonly kind: 'refused';
+  readonly taskId: TaskId;
+  readonly reached: ReachedCeiling;
+  /** How many ever ended in its scope: two of these a while apart tell how fast places get free. */
+  readonly ended: number;
 }
 
 export type Submitted =
@@ -51,4 +63,5 @@ export type Submitted =
       readonly traceId: string | null;
       readonly createdAt: Date;
     }
-  | { readonly kind: 'conflict'; readonly taskId: TaskId };
+  | { readonly kind: 'conflict'; readonly taskId: TaskId }
+  | Refused;

@@ -1,6 +1,6 @@
 import { attemptErrorCodes, type AttemptError } from '../domain/attempt-error.js';
 import type { TaskId } from '../domain/ids.js';
-import { cancelWithin, type CancelledRow } from './cancel-tasks.js';
+import { cancelWithin, countCancelled, type CancelledRow } from './cancel-tasks.js';
 import type { Database, Instant, Queryable } from './database.js';
 import { lockWorkflows, releaseHeads } from './release-heads.js';
 
@@ -129,9 +129,10 @@ export function giveUpWorkflow(
     if (!(await isStillOver(tx, taskId, kept, now))) return { purged: 0, cancelled: [], why };
     const behind = await findBehind(tx, workflowId, seq, limit);
     const cancelled = behind.length === 0 ? [] : await cancelWithin(tx, behind, error, now);
-    if (behind.length === limit) return { purged: 0, cancelled, why };
-    const purged = await purgeEnded(tx, [taskId], kept, now);
-    await releaseHeads(tx, [workflowId], now);
+    const isLast = behind.length < limit;
+    const purged = isLast ? await purgeEnded(tx, [taskId], kept, now) : 0;
+    if (isLast) await releaseHeads(tx, [workflowId], now);
+    await countCancelled(tx, cancelled);
     return { purged, cancelled, why };
   });
 }

@@ -2,8 +2,9 @@ import type { TaskId } from '../domain/ids.js';
 import { rankOf } from '../domain/priority.js';
 import type { TaskState } from '../domain/task-state.js';
 import type { ReplayRequest } from '../protocol/api.js';
+import { countAdmitted } from './admission.js';
 import { changeMembers } from './change-members.js';
-import type { Database, Instant } from './database.js';
+import type { Database, Instant, Queryable } from './database.js';
 import { windowOf, type BacklogWindow, type WindowRow } from './task-row.js';
 
 export interface ReplayedRow {
@@ -36,12 +37,20 @@ export function replayTasks(
     now,
     dueAt,
   ];
-  return changeMembers(db, taskIds, now, async (connection) => {
-    const revived = await connection.query<RevivedRow>(reviveStatement, parameters);
+  const replay = async (connection: Queryable, counts: boolean) => {
+    const written = [...parameters, counts];
+    const revived = await connection.query<RevivedRow>(reviveStatement, written);
     if (revived.length === taskIds.length) return revived.map(toReplayed);
-    const restored = await connection.query<RevivedRow>(restoreStatement, parameters);
+    const restored = await connection.query<RevivedRow>(restoreStatement, written);
     return [...revived, ...restored].map(toReplayed);
-  });
+  };
+  return changeMembers(db, taskIds, now, replay, (tx, rows) =>
+    countAdmitted(
+      tx,
+      rows.map(({ window }) => window.lane.queue),
+      [],
+    ),
+  );
 }
 
 const wantedTasks = `
@@ -69,31 +78,41 @@ const newExpiry = `case
   else greatest(clock.now, wanted.due_at) + ended.dispatch_deadline_seconds * interval '1 second'
 end`;
 
+// A person asked for it: it is counted, and no ceiling is in its way.
+const countReplayed = `
+  counted as (
+    select case when $6::boolean then sluice.count_admitted(array_agg(queue), null, null) end
+    from replayed
+  )
+  select replayed.* from replayed cross join counted`;
+
 // The counts of going back at no cost start anew with the retries: a task that spent them would
 // otherwise be a dead letter again at once.
 const reviveStatement = `
-  update sluice.tasks task set
-    status = 'pending',
-    waits_for = ${newWait},
-    priority = coalesce($2::smallint, task.priority),
-    eligible_at = greatest(clock.now, wanted.due_at),
-    expires_at = ${newExpiry},
-    run_at = wanted.due_at,
-    queued_at = null,
-    ended_at = null,
-    error = null,
-    progress_percent = null,
-    progress_message = null,
-    retry_count = case when $3::boolean then 0 else task.retry_count end,
-    deferrals = case when $3::boolean then 0 else task.deferrals end,
-    returns = case when $3::boolean then 0 else task.returns end,
-    runs_before_replay = task.attempt - case when $3::boolean then 0 else task.returns end,
-    past_attempts = ${withMarks}
-  from ${wantedTasks},
-    lateral (select ctid as place, * from sluice.tasks where id = wanted.id offset 0) as ended
-  where task.ctid = ended.place and task.status in ('dead_letter', 'failed')
-  returning task.id, task.queue, task.task_type, task.capabilities, task.priority,
-    ended.status as was`;
+  with replayed as (
+    update sluice.tasks task set
+      status = 'pending',
+      waits_for = ${newWait},
+      priority = coalesce($2::smallint, task.priority),
+      eligible_at = greatest(clock.now, wanted.due_at),
+      expires_at = ${newExpiry},
+      run_at = wanted.due_at,
+      queued_at = null,
+      ended_at = null,
+      error = null,
+      progress_percent = null,
+      progress_message = null,
+      retry_count = case when $3::boolean then 0 else task.retry_count end,
+      deferrals = case when $3::boolean then 0 else task.deferrals end,
+      returns = case when $3::boolean then 0 else task.returns end,
+      runs_before_replay = task.attempt - case when $3::boolean then 0 else task.returns end,
+      past_attempts = ${withMarks}
+    from ${wantedTasks},
+      lateral (select ctid as place, * from sluice.tasks where id = wanted.id offset 0) as ended
+    where task.ctid = ended.place and task.status in ('dead_letter', 'failed')
+    returning task.id, task.queue, task.task_type, task.capabilities, task.priority,
+      ended.status as was
+  ), ${countReplayed}`;
 
 // Its parameters may be gone already: inputs are kept only as long as something living is as old.
 const restoreStatement = `
@@ -102,22 +121,23 @@ const restoreStatement = `
     where h.id = any($1::uuid[]) and h.status = 'cancelled'
       and exists (select from sluice.task_inputs i where i.task_id = h.id)
     returning *
-  )
-  insert into sluice.tasks
-    (id, seq, queue, task_type, capabilities, priority, status, waits_for, created_at, eligible_at,
-     dispatch_deadline_seconds, expires_at, run_at, timeout_seconds, max_retries, retry_count,
-     attempt, deferrals, returns, runs_before_replay, workflow_id, halts_workflow, idempotency_key,
-     cost, user_id, tags, trace_id, past_attempts)
-  select ended.id, seq, queue, task_type, capabilities, coalesce($2::smallint, priority), 'pending',
-    ${newWait}, created_at, greatest(clock.now, wanted.due_at), dispatch_deadline_seconds,
-    ${newExpiry}, wanted.due_at, timeout_seconds, max_retries,
-    case when $3::boolean then 0 else retry_count end, attempt,
-    case when $3::boolean then 0 else deferrals end, case when $3::boolean then 0 else returns end,
-    attempt - case when $3::boolean then 0 else returns end,
-    workflow_id, halts_workflow, idempotency_key, cost, user_id, tags, trace_id, ${withMarks}
-  from ended, ${wantedTasks}
-  where wanted.id = ended.id
-  returning id, queue, task_type, capabilities, priority, 'cancelled' as was`;
+  ), replayed as (
+    insert into sluice.tasks
+      (id, seq, queue, task_type, capabilities, priority, status, waits_for, created_at, eligible_at,
+       dispatch_deadline_seconds, expires_at, run_at, timeout_seconds, max_retries, retry_count,
+       attempt, deferrals, returns, runs_before_replay, workflow_id, halts_workflow, idempotency_key,
+       cost, user_id, tags, trace_id, past_attempts)
+    select ended.id, seq, queue, task_type, capabilities, coalesce($2::smallint, priority), 'pending',
+      ${newWait}, created_at, greatest(clock.now, wanted.due_at), dispatch_deadline_seconds,
+      ${newExpiry}, wanted.due_at, timeout_seconds, max_retries,
+      case when $3::boolean then 0 else retry_count end, attempt,
+      case when $3::boolean then 0 else deferrals end, case when $3::boolean then 0 else returns end,
+      attempt - case when $3::boolean then 0 else returns end,
+      workflow_id, halts_workflow, idempotency_key, cost, user_id, tags, trace_id, ${withMarks}
+    from ended, ${wantedTasks}
+    where wanted.id = ended.id
+    returning id, queue, task_type, capabilities, priority, 'cancelled' as was
+  ), ${countReplayed}`;
 
 function toReplayed(row: RevivedRow): ReplayedRow {
   return { taskId: row.id, window: windowOf(row), from: row.was };

@@ -1,46 +1,154 @@
+import { admit, allQueues, needsOf, type Applicant, type Ceiling } from '../domain/admission.js';
 import type { TaskId } from '../domain/ids.js';
+import {
+  ceilingIn,
+  countAdmitted,
+  isOverfull,
+  noCeilings,
+  readStandings,
+  type Ceilings,
+  type Needed,
+  type StandingRow,
+} from './admission.js';
 import type { Database, Instant, Queryable } from './database.js';
 import { findByKey } from './find-by-key.js';
 import { insertTasks, type Created } from './insert-tasks.js';
 import type { NewTask, Submitted } from './new-task.js';
 import { lockWorkflows, releaseHeads } from './release-heads.js';
 
-/** Answers in order; rows get their seq in the order of the array. */
+/**
+ * Answers in order; rows get their seq in the order of the array. Usually one statement inserts all.
+ * What it leaves over had its key taken, or met a ceiling: then it is decided by the present counts
+ * who is let in, and those are tried again. Whoever loses that race lost it to others who got in.
+ */
 export async function submitTasks(
   db: Database,
   tasks: readonly NewTask[],
   now: Instant,
+  ceilings: Ceilings = noCeilings,
 ): Promise<Submitted[]> {
-  const created = tasks.some((task) => task.workflowId !== null)
-    ? await db.transaction((tx) => insertIntoWorkflows(tx, tasks, now))
-    : await insertTasks(db, tasks, now);
-  if (created.size === tasks.length) return tasks.map((task) => getFrom(created, task.taskId));
+  const answers = new Map<TaskId, Submitted>();
+  const unanswered = () => tasks.filter(({ taskId }) => !answers.has(taskId));
+  const note = (found: ReadonlyMap<TaskId, Submitted>) => {
+    for (const [taskId, submitted] of found) answers.set(taskId, submitted);
+  };
+  let rest = tasks;
+  let needs = neededBy(tasks, remembered(tasks, ceilings));
+  while (rest.length > 0) {
+    note(await insertUnlessFull(db, rest, needs, now));
+    note(await findKnown(db, unanswered(), now));
+    rest = unanswered();
+    if (rest.length === 0) break;
+    const standings = await readStandings(db, scopesOf(rest), ceilings.all);
+    note(await refuse(db, rest, standings, now));
+    rest = unanswered();
+    needs = neededBy(rest, standings);
+  }
+  return tasks.map(({ taskId }) => getFrom(answers, taskId));
+}
 
-  const refused = tasks.filter((task) => !created.has(task.taskId));
-  const known = await findByKey(db, refused);
-  const gone = refused.filter((task) => !known.has(task.taskId));
-  // The key was purged between the two statements: it is free again.
-  const again = gone.length === 0 ? [] : await submitTasks(db, gone, now);
-  const late = new Map(gone.map((task, n) => [task.taskId, again[n]]));
-  return tasks.map(
-    ({ taskId }) => created.get(taskId) ?? known.get(taskId) ?? getFrom(late, taskId),
-  );
+async function insertUnlessFull(
+  db: Database,
+  tasks: readonly NewTask[],
+  needs: readonly Needed[],
+  now: Instant,
+): Promise<Map<TaskId, Created>> {
+  try {
+    return tasks.some((task) => task.workflowId !== null)
+      ? await db.transaction((tx) => insertIntoWorkflows(tx, tasks, needs, now))
+      : await insertTasks(db, tasks, needs, true, now);
+  } catch (error) {
+    if (isOverfull(error)) return new Map();
+    throw error;
+  }
 }
 
 /** Members are inserted behind their workflow; those with nobody in front are then let go. */
 async function insertIntoWorkflows(
   tx: Queryable,
   tasks: readonly NewTask[],
+  needs: readonly Needed[],
   now: Instant,
 ): Promise<Map<TaskId, Created>> {
   const workflowIds = tasks.flatMap((task) => task.workflowId ?? []);
   await lockWorkflows(tx, workflowIds);
-  const created = await insertTasks(tx, tasks, now);
+  const created = await insertTasks(tx, tasks, needs, false, now);
   for (const head of await releaseHeads(tx, workflowIds, now)) {
     const task = created.get(head.taskId);
     if (task !== undefined) created.set(head.taskId, { ...task, waitsFor: head.waitsFor });
   }
+  const queues = tasks.filter(({ taskId }) => created.has(taskId)).map(({ queue }) => queue);
+  await countAdmitted(tx, queues, needs);
   return created;
+}
+
+/** A key that came in just before the last place was taken is answered and not refused. */
+async function refuse(
+  db: Database,
+  tasks: readonly NewTask[],
+  standings: ReadonlyMap<string, StandingRow>,
+  now: Instant,
+): Promise<Map<TaskId, Submitted>> {
+  const answers = new Map<TaskId, Submitted>();
+  const reached = admit(tasks.map(applicantOf), standings);
+  const refused = tasks.filter((_, index) => reached[index] !== null);
+  if (refused.length === 0) return answers;
+  const known = await findKnown(db, refused, now);
+  tasks.forEach(({ taskId }, index) => {
+    const ceiling = reached[index] ?? null;
+    if (ceiling === null) return;
+    const { ended } = getFrom(standings, ceiling.scope);
+    const refusal = { kind: 'refused', taskId, reached: ceiling, ended } as const;
+    answers.set(taskId, known.get(taskId) ?? refusal);
+  });
+  return answers;
+}
+
+async function findKnown(
+  db: Database,
+  tasks: readonly NewTask[],
+  now: Instant,
+): Promise<ReadonlyMap<TaskId, Submitted>> {
+  const keyed = tasks.filter(({ idempotency }) => idempotency !== null);
+  return keyed.length === 0 ? new Map() : findByKey(db, keyed, now);
+}
+
+function applicantOf({ queue, priority, passesCeilings, idempotency }: NewTask): Applicant {
+  const key = idempotency === null ? null : JSON.stringify([idempotency.scope, idempotency.key]);
+  return { queue, priority, passesCeilings, key };
+}
+
+function scopesOf(tasks: readonly NewTask[]): string[] {
+  return [allQueues, ...new Set(tasks.map(({ queue }) => queue))];
+}
+
+/** Of each scope the ceiling, and what the queue itself is thought to allow. */
+type KnownCeilings = ReadonlyMap<
+  string,
+  { readonly maxActive: number | null; readonly ceiling: Ceiling | null }
+>;
+
+/** As this server remembers them: the statement says no if they changed. */
+function remembered(tasks: readonly NewTask[], { all, maxActiveOf }: Ceilings): KnownCeilings {
+  return new Map(
+    scopesOf(tasks).map((scope) => {
+      if (scope === allQueues) return [scope, { maxActive: null, ceiling: all }];
+      const maxActive = maxActiveOf(scope);
+      return [scope, { maxActive, ceiling: ceilingIn(maxActive, all) }];
+    }),
+  );
+}
+
+function neededBy(tasks: readonly NewTask[], known: KnownCeilings): Needed[] {
+  const ceilings = new Map(
+    [...known].flatMap(([scope, { ceiling }]) =>
+      ceiling === null ? [] : [[scope, ceiling] as const],
+    ),
+  );
+  return needsOf(tasks.map(applicantOf), ceilings).map((need) => ({
+    ...need,
+    maxActive: known.get(need.scope)?.maxActive ?? null,
+  }));
 }
 
 function getFrom<Key, Value>(map: ReadonlyMap<Key, Value>, key: Key): NonNullable<Value> {

@@ -207,6 +207,7 @@ describeOnEveryDatabase('the history of a task', (db) => {
           tags: [],
           traceId: null,
           hasRoom,
+          passesCeilings: false,
         },
       ],
       zero,

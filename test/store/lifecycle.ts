@@ -41,6 +41,7 @@ export function newTask(changes: Partial<NewTask> = {}): NewTask {
     tags: [],
     traceId: null,
     hasRoom: true,
+    passesCeilings: false,
     ...changes,
   };
 }

@@ -1,0 +1,87 @@
+import {
+  allQueues,
+  ceilingOf,
+  retryAfterSeconds,
+  type Ceiling,
+  type ReachedCeiling,
+} from '../domain/admission.js';
+import type { Priority } from '../domain/priority.js';
+import type { RateLimit } from '../domain/queue-settings.js';
+import type { Refusal } from '../protocol/problem-wire.js';
+import { readStandings, type Ceilings } from '../store/admission.js';
+import type { Refused } from '../store/new-task.js';
+import { approximateNow, type EngineContext } from './context.js';
+import { DrainRate } from './drain-rate.js';
+import type { QueueDirectory } from './queue-directory.js';
+import { pauseLeftMs } from './queue-pause.js';
+
+/** The ceilings as this server knows them, and what whoever meets one is told. */
+export class Admission {
+  readonly #context: EngineContext;
+  readonly #queues: QueueDirectory;
+  readonly #all: Ceiling;
+  readonly #drains = new DrainRate();
+
+  constructor(context: EngineContext, queues: QueueDirectory) {
+    this.#context = context;
+    this.#queues = queues;
+    this.#all = ceilingOf(context.settings);
+  }
+
+  ceilings(): Ceilings {
+    return {
+      all: this.#all,
+      maxActiveOf: (queue) => this.#queues.settingsOf(queue).maxActive,
+    };
+  }
+
+  refusal(queue: string, priority: Priority, { reached, ended }: Refused): Refusal {
+    const { scope, limit, active } = reached;
+    const nowMs = approximateNow(this.#context).getTime();
+    const seconds = retryAfterSeconds(
+      {
+        mustEnd: active - limit + 1,
+        endedPerSecond: this.#drains.perSecond(scope, ended, nowMs),
+        fastestPerSecond: scope === allQueues ? null : this.#fastestPerSecond(queue),
+        pausedForMs: scope === allQueues ? 0 : this.#pausedForMs(queue, nowMs),
+      },
+      this.#context.random(),
+    );
+    return {
+      code: 'refused',
+      detail: detailOf(reached, priority, Math.ceil(seconds)),
+      retryAfterSeconds: Math.ceil(seconds),
+      ceiling: { queue: scope === allQueues ? null : scope, limit, active },
+    };
+  }
+
+  /** How many are active, against the ceiling; null for a queue that has none of its own. */
+  async standing(queue?: string): Promise<{ active: number; limit: number } | null> {
+    const scope = queue ?? allQueues;
+    const standing = (await readStandings(this.#context.db, [scope], this.#all)).get(scope);
+    if (standing === undefined || standing.ceiling === null) return null;
+    return { active: standing.active, limit: standing.ceiling.high };
+  }
+
+  /** Tasks that its limits in requests let through: each costs at least one. */
+  #fastestPerSecond(queue: string): number | null {
+    const { limits } = this.#queues.settingsOf(queue);
+    const rates = limits
+      .filter((limit): limit is RateLimit => 'rate' in limit && limit.unit === 'requests')
+      .map(({ rate, perSeconds }) => rate / perSeconds);
+    return rates.length === 0 ? null : Math.min(...rates);
+  }
+
+  #pausedForMs(queue: string, nowMs: number): number {
+    const settings = this.#queues.settingsOf(queue);
+    return pauseLeftMs({ settings, circuit: this.#queues.circuitOf(queue) }, nowMs) ?? 0;
+  }
+}
+
+function detailOf({ scope, limit, active }: ReachedCeiling, priority: Priority, s: number): string {
+  const where = scope === allQueues ? 'in all queues together' : `in queue ${scope}`;
+  return (
+    `${active} tasks are active ${where}, and tasks of ${priority} priority are refused from ` +
+    `${limit}. Nothing was accepted: send it again in ${s} s, when some have ended.`
+  );
+}
