@@ -3,15 +3,14 @@
 // Retry-After says so; or { …, rate }: so many a second, whatever is answered, over as many connections
 // as it takes.
 import { writeFileSync } from 'node:fs';
-import { getRequest, Lane, postRequest } from './lane.mjs';
+import { Lane, requestText } from './lane.mjs';
 import { Tally } from './tally.mjs';
 
-const { url, path, body, headers, clients, rate, warmUpMs, durationMs, report } = JSON.parse(
-  process.argv[2],
-);
+const options = JSON.parse(process.argv[2]);
+const { url, clients, rate, warmUpMs, durationMs, report } = options;
 const everyMs = 5;
 const maxLanes = 2_000;
-const request = body === undefined ? getRequest(path) : postRequest(path, body, headers);
+const request = requestText(options);
 
 let tally = new Tally();
 let isOver = false;

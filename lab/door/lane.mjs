@@ -63,15 +63,19 @@ export class Lane {
   }
 }
 
-export function getRequest(path) {
-  return `GET ${path} HTTP/1.1\r\nhost: door\r\n\r\n`;
-}
-
-export function postRequest(path, value, headers = {}) {
-  const body = JSON.stringify(value);
-  const more = Object.entries(headers).map(([name, text]) => `${name}: ${text}\r\n`);
-  return (
-    `POST ${path} HTTP/1.1\r\nhost: door\r\ncontent-type: application/json\r\n` +
-    `content-length: ${body.length}\r\n${more.join('')}\r\n${body}`
-  );
+/** Without a body it is a GET. */
+export function requestText({ url, path, body, headers = {} }) {
+  const text = body === undefined ? '' : JSON.stringify(body);
+  const ofBody =
+    body === undefined
+      ? {}
+      : { 'content-type': 'application/json', 'content-length': String(text.length) };
+  const lines = Object.entries({ host: new URL(url).host, ...ofBody, ...headers });
+  const method = body === undefined ? 'GET' : 'POST';
+  return [
+    `${method} ${path} HTTP/1.1`,
+    ...lines.map(([name, value]) => `${name}: ${value}`),
+    '',
+    text,
+  ].join('\r\n');
 }
