@@ -11,7 +11,7 @@ import {
   wasAnyKeyMade,
   type StoredKey,
 } from '../store/api-keys.js';
-import { approximateNow, instant, type EngineContext } from './context.js';
+import { approximateNow, asRefusal, instant, type EngineContext } from './context.js';
 import { keyHash, keyIdIn, newKeyText } from './key-text.js';
 import { StoredKeys } from './stored-keys.js';
 
@@ -117,7 +117,9 @@ export class ApiKeys implements KeyApi {
     const hash = keyHash(text);
     const found = this.#find(id, hash, credential);
     if (found !== null || !mayLook) return found;
-    await this.#lookAgain();
+    await this.#lookAgain().catch((error: unknown) => {
+      throw asRefusal(error);
+    });
     return this.#find(id, hash, credential);
   }
 

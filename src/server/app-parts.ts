@@ -4,7 +4,7 @@ import type { FastifyBaseLogger, FastifyInstance, RawServerDefault } from 'fasti
 import type { SluiceApi } from '../protocol/api.js';
 import type { Logger } from '../runtime/log.js';
 import type { ConnectionLimits } from './connection-limits.js';
-import type { EventSource, Metrics, ServerHealth } from './ports.js';
+import type { EventSource, KeyRing, Metrics, ServerHealth } from './ports.js';
 
 export type App = FastifyInstance<
   RawServerDefault,
@@ -25,11 +25,24 @@ export interface AppParts {
   /** The most that one request may be. */
   readonly requestBytes: number;
   readonly connections: ConnectionLimits;
+  readonly keys: KeyRing;
+  readonly doors: Doors;
 }
 
-type Bounded = 'taskBytes' | 'requestBytes' | 'connections';
+/** Who is let nearer than by default. */
+export interface Doors {
+  /** Whose pages may call; `https://host`, without a path. */
+  readonly corsOrigins: readonly string[];
+  /** Whether `/metrics` is answered without a key. */
+  readonly openMetrics: boolean;
+  /** Proxies that are believed who calls, and whether by TLS: addresses, or networks as CIDR. */
+  readonly trustProxy: readonly string[];
+}
+
+type Bounded = 'taskBytes' | 'requestBytes' | 'connections' | 'doors' | 'keys';
 
 export type AppOptions = Omit<AppParts, Bounded> &
-  Partial<Pick<AppParts, 'taskBytes' | 'requestBytes'>> & {
+  Partial<Pick<AppParts, 'taskBytes' | 'requestBytes' | 'keys'>> & {
+    readonly doors?: Partial<Doors>;
     readonly connections?: Partial<ConnectionLimits>;
   };

@@ -1,21 +1,25 @@
 import { fastify, LogController, type FastifyBaseLogger } from 'fastify';
 import { SluiceError } from '../domain/errors.js';
 import { bounds } from '../protocol/bounds.js';
-import type { App, AppOptions, AppParts } from './app-parts.js';
+import type { App, AppOptions, AppParts, Doors } from './app-parts.js';
+import { Auth } from './auth.js';
 import { BodyBudget } from './body-budget.js';
 import { parseJsonBodies } from './body-parsers.js';
 import { connectionLimits } from './connection-limits.js';
 import { Connections } from './connections.js';
+import { allowOrigins } from './cors.js';
 import { KnownRoutes } from './known-routes.js';
 import { LiveEvents } from './live-events.js';
 import { OpenRequests } from './open-requests.js';
 import { registerOpenApi } from './openapi.js';
+import { noKeys } from './ports.js';
 import { refuseAddress, sendProblem } from './problem.js';
 import { watchRouteScopes } from './route-scopes.js';
 import { batchRoute } from './routes/batch.js';
 import { deadLetterRoutes } from './routes/dead-letters.js';
 import { eventRoutes } from './routes/events.js';
 import { fleetRoutes } from './routes/fleet.js';
+import { keyRoutes } from './routes/keys.js';
 import { limitRoutes } from './routes/limits.js';
 import { operationRoutes } from './routes/operations.js';
 import { pageRoutes } from './routes/pages.js';
@@ -23,8 +27,11 @@ import { queueRoutes } from './routes/queues.js';
 import { statisticsRoutes } from './routes/statistics.js';
 import { taskRoutes } from './routes/tasks.js';
 import { workerRoutes } from './routes/workers.js';
+import { setSecurityHeaders } from './security-headers.js';
+import { signInRoutes } from './sign-in.js';
 import { validatorCompiler } from './validation.js';
 
+const closedDoors: Doors = { corsOrigins: [], openMetrics: false, trustProxy: [] };
 const smallBodyBytes = 1024 * 1024;
 
 /** Everything but the listening. Closing it ends long-polls and event streams at once. */
@@ -34,15 +41,21 @@ export function buildApp(options: AppOptions): App {
     requestBytes: bounds.requestBytes,
     ...options,
     connections: { ...connectionLimits, ...options.connections },
+    keys: options.keys ?? noKeys,
+    doors: { ...closedDoors, ...options.doors },
   };
   const connections = new Connections(parts.connections);
   const app = createApp(parts, connections);
-  const open = new OpenRequests();
+  const open = new OpenRequests(parts.keys);
+  const auth = new Auth(parts.keys, parts.doors);
   const live = new LiveEvents(parts);
   const known = new KnownRoutes();
   known.watch(app);
   watchRouteScopes(app);
+  setSecurityHeaders(app);
+  allowOrigins(app, parts.doors.corsOrigins);
   connections.watch(app);
+  auth.watch(app);
   new BodyBudget(parts.requestBytes).watch(app);
   app.addHook('preClose', (done) => {
     open.stop();
@@ -64,7 +77,7 @@ export function buildApp(options: AppOptions): App {
   // After the plugin above has loaded: it hears of each route as it is added.
   app.register((scope: App, _options, done) => {
     taskRoutes(scope, parts, open);
-    eventRoutes(scope, live);
+    eventRoutes(scope, live, open);
     queueRoutes(scope, parts);
     limitRoutes(scope, parts);
     statisticsRoutes(scope, parts);
@@ -72,23 +85,29 @@ export function buildApp(options: AppOptions): App {
     workerRoutes(scope, parts, open);
     fleetRoutes(scope, parts);
     operationRoutes(scope, parts);
-    pageRoutes(scope);
+    keyRoutes(scope, parts);
+    pageRoutes(scope, parts, auth);
     done();
   });
   app.register((scope: App, _options, done) => {
     batchRoute(scope, parts);
     done();
   });
+  app.register((scope: App, _options, done) => {
+    signInRoutes(scope, parts, auth);
+    done();
+  });
   return app;
 }
 
-function createApp({ log, requestBytes }: AppParts, connections: Connections): App {
+function createApp({ log, requestBytes, doors }: AppParts, connections: Connections): App {
   const loggerInstance: FastifyBaseLogger = log;
   const app: App = fastify({
     loggerInstance,
     logController: new LogController({ disableRequestLogging: true }),
     bodyLimit: Math.min(smallBodyBytes, requestBytes),
     ...connections.serverOptions(),
+    trustProxy: doors.trustProxy.length === 0 ? false : [...doors.trustProxy],
     // Refused by our own hook, as a problem document.
     return503OnClosing: false,
     // A name of 200 characters, percent-encoded.

@@ -1,4 +1,5 @@
-import type { ServerResponse } from 'node:http';
+import type { OutgoingHttpHeaders, ServerResponse } from 'node:http';
+import type { FastifyReply } from 'fastify';
 import type { Logger } from '../runtime/log.js';
 import type { TaskId } from '../domain/ids.js';
 import type { SluiceApi } from '../protocol/api.js';
@@ -39,23 +40,27 @@ export class LiveEvents {
     this.#parts = parts;
   }
 
-  add(response: ServerResponse, filter: EventFilter): void {
+  /** Until its reader leaves, or the signal says that it has to. */
+  add(reply: FastifyReply, filter: EventFilter, signal: AbortSignal): void {
+    const response = reply.raw;
     const listener = { response, filter };
     response.writeHead(200, {
+      ...(reply.getHeaders() as OutgoingHttpHeaders),
       'content-type': 'text/event-stream; charset=utf-8',
       'cache-control': 'no-store',
       'x-accel-buffering': 'no',
     });
     response.write('retry: 1000\n\n');
     response.once('close', () => this.#remove(listener));
+    if (signal.aborted) end(listener);
+    else signal.addEventListener('abort', () => end(listener), { once: true });
     this.#listeners.add(listener);
     this.#unsubscribe ??= this.#parts.events.subscribe((event) => this.#tell(event));
     this.#timer ??= setInterval(() => void this.#tellStatistics(), statisticsEveryMs);
   }
 
   stop(): void {
-    // Their connections were promised to be kept alive: the server would wait for them.
-    for (const { response } of this.#listeners) response.end(() => response.socket?.destroySoon());
+    for (const listener of this.#listeners) end(listener);
   }
 
   #remove(listener: Listener): void {
@@ -86,6 +91,11 @@ export class LiveEvents {
       this.#counting = false;
     }
   }
+}
+
+/** Its connection was promised to be kept alive: a server that stops would wait for it. */
+function end({ response }: Listener): void {
+  response.end(() => response.socket?.destroySoon());
 }
 
 function concerns(filter: EventFilter, event: TaskEvent): boolean {

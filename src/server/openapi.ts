@@ -4,6 +4,7 @@ import swagger, { type SwaggerTransform } from '@fastify/swagger';
 import type { FastifySchema } from 'fastify';
 import type { TSchema } from 'typebox';
 import { errorCatalogue, type ErrorCode } from '../domain/errors.js';
+import type { RouteScope } from '../domain/scopes.js';
 import { problemSchema } from '../protocol/problem-schema.js';
 import { taskEventSchema } from '../protocol/tasks-schema.js';
 import type { App } from './app-parts.js';
@@ -23,8 +24,13 @@ const tags = [
   { name: 'Dead letters', description: 'Tasks whose retries are spent, or that no retry helps.' },
   { name: 'Workers', description: 'What workers call.' },
   { name: 'Fleet', description: 'Workers, for people.' },
+  { name: 'Keys', description: 'Who may call. Once there is a key, every call needs one.' },
   { name: 'Operations', description: 'Health and metrics. None of them changes anything.' },
 ];
+
+/** How a key is told. The scope that a route needs stands beside it. */
+const bearer = 'key';
+const securitySchemes = { [bearer]: { type: 'http', scheme: 'bearer' } } as const;
 
 /** The document comes out of the schemas that validate; there is no second source. */
 export function registerOpenApi(app: App): void {
@@ -37,6 +43,7 @@ export function registerOpenApi(app: App): void {
         description: 'A durable task queue for work that calls slow, rate-limited services.',
       },
       tags,
+      components: { securitySchemes },
     },
     transform: addRefusals,
     transformObject: (document) => {
@@ -49,14 +56,20 @@ export function registerOpenApi(app: App): void {
 const addRefusals: SwaggerTransform = ({ schema, url, route }) => {
   const described = schema as (FastifySchema & { hide?: boolean }) | undefined;
   if (described === undefined || described.hide === true) return { schema, url };
-  const codes = [...commonRefusals(described), ...(route.config?.refusals ?? [])];
+  const { scope = 'open', refusals = [] } = route.config ?? {};
+  const codes = [...accessRefusals(scope), ...commonRefusals(described), ...refusals];
   const answers = Object.entries(described.response as Record<string, TSchema>);
   const response = {
     ...Object.fromEntries(answers.map(([status, answer]) => [status, named(status, answer)])),
     ...problemResponses(codes),
   };
-  return { schema: { ...described, response }, url };
+  const security = scope === 'open' ? [] : [{ [bearer]: [scope] }];
+  return { schema: { ...described, response, security }, url };
 };
+
+function accessRefusals(scope: RouteScope): ErrorCode[] {
+  return scope === 'open' ? [] : ['unauthorized', 'forbidden'];
+}
 
 /** Without a name of its own an answer would be called "Default Response". */
 function named(status: string, schema: TSchema): object {
@@ -84,7 +97,7 @@ function problemResponses(codes: readonly ErrorCode[]): Record<number, unknown> 
 
 interface Document {
   paths?: unknown;
-  components?: { schemas?: Record<string, unknown> };
+  components?: { schemas?: Record<string, unknown>; securitySchemes?: Record<string, unknown> };
 }
 
 /** Every schema with a title becomes a component, so that the document names it once. */
@@ -112,5 +125,9 @@ function hoistSchemas(document: Document): Document {
   // Named in prose only: the stream of events has no schema of its own in OpenAPI.
   hoist(JSON.parse(JSON.stringify(taskEventSchema)));
   const sorted = Object.entries(schemas).sort(([a], [b]) => (a < b ? -1 : 1));
-  return { ...document, paths, components: { schemas: Object.fromEntries(sorted) } };
+  return {
+    ...document,
+    paths,
+    components: { schemas: Object.fromEntries(sorted), securitySchemes },
+  };
 }

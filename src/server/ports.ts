@@ -1,3 +1,4 @@
+import type { ApiKeys } from '../engine/api-keys.js';
 import type { TaskEvent } from '../protocol/events.js';
 
 export type Readiness =
@@ -27,3 +28,19 @@ export interface Metrics {
   readonly contentType: string;
   text(): Promise<string>;
 }
+
+/** What a server needs of the API keys: who calls, and whether they are still good. */
+export type KeyRing = Pick<
+  ApiKeys,
+  'areNeeded' | 'authenticate' | 'isGood' | 'onEnded' | 'signIn' | 'signOut'
+>;
+
+/** Of a server that has none: everybody on this machine may call. */
+export const noKeys: KeyRing = {
+  areNeeded: () => false,
+  authenticate: async () => null,
+  isGood: () => true,
+  onEnded: () => () => undefined,
+  signIn: async () => null,
+  signOut: async () => undefined,
+};

@@ -5,6 +5,7 @@ import { invalidField } from '../../protocol/problem-wire.js';
 import { batchAnswerSchema, batchSchema } from '../../protocol/tasks-schema.js';
 import { submitOutcomesToWire } from '../../protocol/tasks-wire.js';
 import type { App, AppParts } from '../app-parts.js';
+import { callerOf } from '../auth.js';
 import { parseTaskLines } from '../body-parsers.js';
 import { mergeOutcomes, readBatch, readDraftHeaders } from '../task-drafts.js';
 import { bodyValidator, compileCheck } from '../validation.js';
@@ -35,7 +36,8 @@ export function batchRoute(app: App, { api, taskBytes, requestBytes }: AppParts)
       },
       config: { scope: 'submit' },
     },
-    async ({ body, headers }) => {
+    async (request) => {
+      const { body, headers } = request;
       const draftHeaders = readDraftHeaders(headers);
       if (draftHeaders.idempotencyKey !== null) {
         throw invalidField(
@@ -44,7 +46,7 @@ export function batchRoute(app: App, { api, taskBytes, requestBytes }: AppParts)
         );
       }
       const { drafts, refused } = readBatch(body.tasks, draftHeaders, taskBytes);
-      const outcomes = drafts.length === 0 ? [] : await api.submitMany(drafts);
+      const outcomes = drafts.length === 0 ? [] : await api.submitMany(drafts, callerOf(request));
       return submitOutcomesToWire(mergeOutcomes(body.tasks.length, refused, outcomes));
     },
   );

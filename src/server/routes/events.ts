@@ -3,8 +3,9 @@ import { taskIdFromWire } from '../../protocol/common-wire.js';
 import { eventsQuerySchema } from '../../protocol/tasks-schema.js';
 import type { App } from '../app-parts.js';
 import type { LiveEvents } from '../live-events.js';
+import type { OpenRequests } from '../open-requests.js';
 
-export function eventRoutes(app: App, live: LiveEvents): void {
+export function eventRoutes(app: App, live: LiveEvents, open: OpenRequests): void {
   app.get(
     '/api/v1/events',
     {
@@ -23,11 +24,13 @@ export function eventRoutes(app: App, live: LiveEvents): void {
       config: { scope: 'read' },
     },
     ({ query }, reply) => {
-      reply.hijack();
-      live.add(reply.raw, {
+      const filter = {
         queue: query.queue ?? null,
         taskId: query.task_id === undefined ? null : taskIdFromWire(query.task_id),
-      });
+      };
+      const signal = open.signalFor(reply);
+      reply.hijack();
+      live.add(reply, filter, signal);
     },
   );
 }

@@ -7,7 +7,7 @@ const statusSchema = (status: string) => Type.Object({ status: Type.Literal(stat
 const degradedSchema = Type.Object({ status: Type.Literal('degraded'), reason: Type.String() });
 
 /** None of them changes anything. */
-export function operationRoutes(app: App, { health, metrics }: AppParts): void {
+export function operationRoutes(app: App, { health, metrics, doors }: AppParts): void {
   app.get(
     '/healthz',
     {
@@ -70,7 +70,7 @@ export function operationRoutes(app: App, { health, metrics }: AppParts): void {
         produces: ['text/plain'],
         response: { 200: Type.String() },
       },
-      config: { scope: 'read' },
+      config: { scope: doors.openMetrics ? 'open' : 'read' },
     },
     async (_request, reply) =>
       reply

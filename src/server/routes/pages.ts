@@ -1,18 +1,22 @@
 import type { FastifyReply } from 'fastify';
-import type { App } from '../app-parts.js';
+import type { KeyHolder } from '../../engine/api-keys.js';
+import type { App, AppParts } from '../app-parts.js';
+import type { Auth } from '../auth.js';
 import { renderDocsPage } from '../docs-page.js';
-import { renderHomePage } from '../home-page.js';
+import { renderHomePage, type Visitor } from '../home-page.js';
 import { outlineOf, type OpenApiDocument } from '../openapi-outline.js';
+import { sendPage } from '../security-headers.js';
 
+const anybody: Visitor = { kind: 'anybody' };
 const options = { schema: { hide: true }, config: { scope: 'open' } } as const;
-/** The pages hold no script and load nothing. */
-const policy = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
 
-export function pageRoutes(app: App): void {
-  const home = renderHomePage();
+export function pageRoutes(app: App, { keys }: AppParts, auth: Auth): void {
   let docs: string | null = null;
 
-  app.get('/', options, (_request, reply: FastifyReply) => sendPage(reply, home));
+  app.get('/', options, async (request, reply) => {
+    const visitor = keys.areNeeded() ? toVisitor(await auth.greet(request)) : anybody;
+    return sendPage(reply, renderHomePage(visitor));
+  });
 
   app.get('/docs', options, (_request, reply: FastifyReply) => {
     docs ??= renderDocsPage(outlineOf(app.swagger() as unknown as OpenApiDocument));
@@ -22,9 +26,7 @@ export function pageRoutes(app: App): void {
   app.get('/openapi.json', options, () => app.swagger());
 }
 
-function sendPage(reply: FastifyReply, page: string): FastifyReply {
-  return reply
-    .header('content-security-policy', policy)
-    .type('text/html; charset=utf-8')
-    .send(page);
+function toVisitor(holder: KeyHolder | null): Visitor {
+  if (holder === null) return { kind: 'stranger' };
+  return { kind: 'signed in', name: holder.name, scopes: holder.scopes };
 }

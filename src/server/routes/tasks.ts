@@ -27,7 +27,8 @@ import {
   taskToWire,
 } from '../../protocol/tasks-wire.js';
 import type { App, AppParts } from '../app-parts.js';
-import type { OpenRequests } from '../open-requests.js';
+import { callerOf } from '../auth.js';
+import { refuseEnded, type OpenRequests } from '../open-requests.js';
 import { readDraft, readDraftHeaders } from '../task-drafts.js';
 import { pageOf } from './page.js';
 
@@ -49,8 +50,10 @@ export function taskRoutes(app: App, { api, taskBytes }: AppParts, open: OpenReq
       },
       config: { scope: 'submit', refusals: ['idempotency_conflict', 'refused'] },
     },
-    async ({ body, headers }, reply) => {
-      const receipt = await api.submit(readDraft(body, readDraftHeaders(headers), taskBytes));
+    async (request, reply) => {
+      const { body, headers } = request;
+      const draft = readDraft(body, readDraftHeaders(headers), taskBytes);
+      const receipt = await api.submit(draft, callerOf(request));
       return reply.code(receipt.created ? 201 : 200).send(receiptToWire(receipt));
     },
   );
@@ -122,7 +125,9 @@ export function taskRoutes(app: App, { api, taskBytes }: AppParts, open: OpenReq
     async ({ params, query }, reply) => {
       const timeoutMs = (query.timeout_seconds ?? defaultWaitSeconds) * 1000;
       const signal = open.signalFor(reply);
-      return taskToWire(await api.waitForTask(taskIdFromWire(params.task_id), timeoutMs, signal));
+      const task = await api.waitForTask(taskIdFromWire(params.task_id), timeoutMs, signal);
+      refuseEnded(signal);
+      return taskToWire(task);
     },
   );
 

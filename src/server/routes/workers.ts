@@ -29,7 +29,7 @@ import {
   releasedToWire,
 } from '../../protocol/workers-wire.js';
 import type { App, AppParts } from '../app-parts.js';
-import type { OpenRequests } from '../open-requests.js';
+import { refuseEnded, type OpenRequests } from '../open-requests.js';
 
 const tags = ['Workers'];
 const acknowledged = { acknowledged: true } as const;
@@ -66,7 +66,10 @@ export function workerRoutes(app: App, { api, requestBytes }: AppParts, open: Op
     async ({ params, body }, reply) => {
       const poll = pollFromWire(body);
       const signal = (poll.waitMs ?? 0) > 0 ? open.signalFor(reply) : undefined;
-      return pollAnswerToWire(await api.poll(workerIdFromWire(params.worker_id), poll, signal));
+      const answer = await api.poll(workerIdFromWire(params.worker_id), poll, signal);
+      // What it has taken it is told: nobody else would get it before its lease lapsed.
+      if (answer.tasks.length === 0) refuseEnded(signal);
+      return pollAnswerToWire(answer);
     },
   );
 
