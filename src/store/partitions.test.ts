@@ -1,12 +1,12 @@
 import { expect, it } from 'vitest';
 
-import { describeOnEveryDatabase, describeOnPostgres } from '../../test/store/support.js';
+import { describeOnDatabasesOfItsOwn, describeOnPostgres } from '../../test/store/support.js';
 import { until } from '../../test/support/until.js';
 import { firstIdAt, type TaskId } from '../domain/ids.js';
 import type { Database, Queryable } from './database.js';
 import { dropHistory, dropInputs, ensurePartitions } from './partitions.js';
 
-describeOnEveryDatabase('ensurePartitions', (db) => {
+describeOnDatabasesOfItsOwn('ensurePartitions', (db) => {
   it('makes the days from two back to so many ahead, and again changes nothing', async () => {
     const now = new Date('2031-03-01T23:59:59.999Z');
     await ensurePartitions(db(), 1, now);
@@ -90,7 +90,7 @@ async function tablesLike(db: Queryable, name: string): Promise<string[]> {
   return rows.map((row) => row.name);
 }
 
-describeOnEveryDatabase('dropHistory and dropInputs', (db) => {
+describeOnDatabasesOfItsOwn('dropHistory and dropInputs', (db) => {
   it('R-ST6: days that ended longer ago are dropped as a whole, a bounded number at a time', async () => {
     await makeFiveDays(db());
     const { dropped, left } = await dropAt(new Date('2001-01-10T23:59:59Z'), 7);

@@ -13,13 +13,41 @@ export function describeOnEveryDatabase(name: string, body: (db: () => Database)
   describe(`${name} on PGlite`, () => {
     let db: Database;
     beforeAll(async () => {
-      db = await prepared(await openPgliteDatabase(freshPglite('store')));
+      db = await sharedPglite();
+    });
+    beforeEach(() => empty(db));
+    body(() => db);
+  });
+  describeOnPostgres(name, (postgres) => body(() => postgres().db));
+}
+
+/** For tests that change the schema itself: nobody else sees these. */
+export function describeOnDatabasesOfItsOwn(
+  name: string,
+  body: (db: () => Database) => void,
+): void {
+  describe(`${name} on PGlite`, () => {
+    let db: Database;
+    beforeAll(async () => {
+      db = await openPglite();
     });
     beforeEach(() => empty(db));
     afterAll(() => db.close());
     body(() => db);
   });
   describeOnPostgres(name, (postgres) => body(() => postgres().db));
+}
+
+let pglite: Promise<Database> | undefined;
+
+/** One for all the files that share a process: to start one takes a second. It ends with the process. */
+function sharedPglite(): Promise<Database> {
+  pglite ??= openPglite();
+  return pglite;
+}
+
+async function openPglite(): Promise<Database> {
+  return prepared(await openPgliteDatabase(freshPglite('store')));
 }
 
 export interface TestPostgres {
@@ -76,6 +104,8 @@ async function empty(db: Database): Promise<void> {
     delete from sluice.workers;
     delete from sluice.serving;
     delete from sluice.scaling;
+    delete from sluice.api_keys;
+    delete from sluice.submissions;
     delete from sluice.bucket_levels;
     update sluice.generation set number = 0;
     delete from sluice.admission where scope <> '';
