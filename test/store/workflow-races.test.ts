@@ -82,8 +82,9 @@ class Actor {
     const halting = await this.#db.query<{ id: TaskId }>(
       `select id from sluice.tasks where status in ('dead_letter', 'failed') and halts_workflow`,
     );
-    const taskIds = [...halting.map(({ id }) => id), this.#pick()];
-    await patiently(() => replayTasks(this.#db, taskIds, {}, null));
+    // Each once, as the engine asks: who halts now may be cancelled, and picked, a moment later.
+    const taskIds = new Set([...halting.map(({ id }) => id), this.#pick()]);
+    await patiently(() => replayTasks(this.#db, [...taskIds], {}, null));
   }
 
   async change(): Promise<void> {
