@@ -6,7 +6,11 @@ import { bounds } from '../protocol/bounds.js';
 type Done = (error: Error | null, body?: unknown) => void;
 type TextParser = (request: FastifyRequest, text: string, done: Done) => void;
 
-/** JSON is the only thing that is understood; an empty body is none. */
+/**
+ * JSON is the only thing that is understood; an empty body is none. Of a key that comes twice the last
+ * counts, and only that is kept: to look for them takes twice as long as to parse (1.7 times with a
+ * task of 1 KB, 2.6 with a batch), for something that nobody behind this reads differently.
+ */
 export function parseJsonBodies(app: FastifyInstance): void {
   const parseJson = app.getDefaultJsonParser('error', 'ignore') as TextParser;
   app.removeAllContentTypeParsers();

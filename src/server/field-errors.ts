@@ -46,7 +46,7 @@ function describe(error: ValidationError): [path: string, message: string][] {
     case 'pattern':
       return [[instancePath, patternMeanings.get(String(error.params.pattern)) ?? error.message]];
     case 'format':
-      return [[instancePath, 'must be a time as RFC 3339 writes it, from 1970 on']];
+      return [[instancePath, 'must be a time as RFC 3339 writes it, from 1970 to 9899']];
     case 'minProperties':
       return [[instancePath, `must name at least ${error.params.limit} field`]];
     // The fields themselves are told as `boolean`, the alternatives one by one.

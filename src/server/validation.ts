@@ -59,7 +59,11 @@ function readInteger(values: Record<string, unknown>, key: string): void {
   if (typeof text === 'string' && /^-?\d{1,15}$/.test(text)) values[key] = Number(text);
 }
 
+/** With it, and the years that a deadline may add, no answer gets a year of five digits. */
+const endOfTimeMs = Date.UTC(9900);
+
 /** Years that Postgres and every client can write; a leap second is no instant to JavaScript. */
 function isTimestamp(text: string): boolean {
-  return IsDateTime(text) && new Date(text).getTime() >= 0;
+  const ms = IsDateTime(text) ? new Date(text).getTime() : NaN;
+  return ms >= 0 && ms < endOfTimeMs;
 }

@@ -53,6 +53,11 @@ export function arrayLiteral(values: readonly string[]): string {
   return column(values, (value) => value);
 }
 
+/** Postgres refuses a `real` that is too close to zero for it, where this makes it zero. */
+export function realOrNull(value: number | null): number | null {
+  return value === null ? null : Math.fround(value);
+}
+
 /** What fences a write: ids and leases, as two parameters. */
 export function heldColumns(held: readonly Held[]): unknown[] {
   return [column(held, (item) => item.taskId), column(held, (item) => item.lease)];

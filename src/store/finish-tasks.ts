@@ -3,7 +3,7 @@ import type { Lane } from '../domain/lane.js';
 import { priorityOf } from '../domain/priority.js';
 import type { Cost } from '../domain/queue-settings.js';
 import type { Held } from '../protocol/api.js';
-import { heldColumns, jsonColumn, sparseColumn } from './columns.js';
+import { heldColumns, jsonColumn, realOrNull, sparseColumn } from './columns.js';
 import type { Database, Instant, Queryable } from './database.js';
 import { finishFenced, type FinishedRow } from './finish-members.js';
 import { costOf } from './task-row.js';
@@ -96,7 +96,7 @@ async function complete(
     ...heldColumns(completions),
     jsonColumn(completions, (completion) => completion.resultJson),
     sparseColumn(completions, (completion) => completion.usageJson),
-    sparseColumn(completions, (completion) => completion.executionSeconds),
+    sparseColumn(completions, ({ executionSeconds }) => realOrNull(executionSeconds)),
     now,
     withMembers,
   ]);

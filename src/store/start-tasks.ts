@@ -1,6 +1,6 @@
 import type { Lease } from '../domain/ids.js';
 import type { Held } from '../protocol/api.js';
-import { column, heldColumns, sparseColumn } from './columns.js';
+import { column, heldColumns, realOrNull, sparseColumn } from './columns.js';
 import type { Instant, Queryable } from './database.js';
 import { writeFenced } from './write-fenced.js';
 
@@ -57,7 +57,7 @@ export async function recordProgress(db: Queryable, items: readonly Progress[]):
   const recorded = await writeFenced(db, latest, (reports) =>
     db.query<WrittenRow>(recordProgressSql, [
       ...heldColumns(reports),
-      column(reports, (report) => report.percent),
+      column(reports, (report) => realOrNull(report.percent)),
       sparseColumn(reports, (report) => report.message),
     ]),
   );

@@ -114,7 +114,7 @@ describe('R-AD7: requests that two readers could understand differently', () => 
     ['TLS', Buffer.from('16030100f8010000f40303', 'hex')],
     ['no Host', get('/healthz').replace('Host: a\r\n', closing)],
   ])('%s: refused, with a problem document, and nothing is done', async (_name, sent) => {
-    ({ port } = await listen());
+    ({ port } = await listenAsUsual());
     const before = await tasks();
     const answer = await exchange(port, sent);
     expect(statuses(answer)).toEqual([400]);
@@ -123,7 +123,7 @@ describe('R-AD7: requests that two readers could understand differently', () => 
   });
 
   it('more than its length is not taken for another request', async () => {
-    ({ port } = await listen());
+    ({ port } = await listenAsUsual());
     const answer = await exchange(port, `${submit(length)}${'x'.repeat(100)}\r\n\r\n`);
     expect(answer).not.toContain('HTTP/1.1 2');
   });
