@@ -15,6 +15,7 @@ function queue(settings: Partial<QueueSettings>, live: Partial<QueueLive> = {}):
       depth: none,
       effectiveDepth: none,
       backlog: 0,
+      active: null,
       running: 0,
       tokens: {},
       nextTokenInMs: null,

@@ -19,6 +19,8 @@ export interface OpenOptions {
   readonly retainEndedDays?: number;
   /** For how many days dead letters are kept. Default 30. */
   readonly retainDeadLettersDays?: number;
+  /** How many tasks may be active, in all; the same in every process. Default 10,000,000. */
+  readonly maxActive?: number;
   /** How many tasks may be submitted for one `userId`; the same in every process. Default: any number. */
   readonly submitLimitPerUser?: readonly SubmissionLimit[];
   /** Hears of every change of state that this process brings about, after its commit. */
@@ -45,6 +47,7 @@ export const Sluice = {
       settings: defined({
         retainEndedDays: options.retainEndedDays,
         retainDeadLettersDays: options.retainDeadLettersDays,
+        maxActive: options.maxActive,
         submitLimitPerUser: options.submitLimitPerUser,
       }),
       ...(log === undefined ? {} : { log }),

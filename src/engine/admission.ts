@@ -55,12 +55,17 @@ export class Admission {
     };
   }
 
-  /** How many are active, against the ceiling; null for a queue that has none of its own. */
-  async standing(queue?: string): Promise<{ active: number; limit: number } | null> {
-    const scope = queue ?? allQueues;
-    const standing = (await readStandings(this.#context.db, [scope], this.#all)).get(scope);
-    if (standing === undefined || standing.ceiling === null) return null;
-    return { active: standing.active, limit: standing.ceiling.high };
+  /** Of all queues together. */
+  async standing(): Promise<{ active: number; maxActive: number }> {
+    const active = await this.activeIn([allQueues]);
+    return { active: active.get(allQueues) ?? 0, maxActive: this.#all.high };
+  }
+
+  /** Of scopes that are counted. */
+  async activeIn(scopes: readonly string[]): Promise<ReadonlyMap<string, number>> {
+    if (scopes.length === 0) return new Map();
+    const standings = await readStandings(this.#context.db, scopes, this.#all);
+    return new Map([...standings].map(([scope, { active }]) => [scope, active]));
   }
 
   /** Tasks that its limits in requests let through: each costs at least one. */

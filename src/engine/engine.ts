@@ -10,6 +10,7 @@ import { listTasks } from '../store/list-tasks.js';
 import { findWorker, listWorkers, requestDrain } from '../store/workers.js';
 import { ApiKeys } from './api-keys.js';
 import { Admission } from './admission.js';
+import { AdmissionCheck } from './admission-check.js';
 import { AttemptControl } from './attempt-control.js';
 import { Bench } from './bench.js';
 import { Cancel } from './cancel.js';
@@ -177,6 +178,7 @@ export class Engine implements api.SluiceApi {
       notServing: () => this.notServing(),
     });
     this.#queueControl = new QueueControl(context, {
+      admission: this.#admission,
       queues: this.#queues,
       line: this.#line,
       throughput: this.#throughput,
@@ -314,7 +316,10 @@ export class Engine implements api.SluiceApi {
     const recording = this.#loop(() => this.#whileServing(() => this.#checkpoints.tick()));
     const settling = this.#loop(() => this.#whileServing(() => this.#circuits.tick()));
     const lookingAfter = this.#loop(() => this.#lookAfter());
+    const check = new AdmissionCheck(this.#context);
+    const comparing = this.#loop(() => this.#whileServing(() => check.tick()));
     this.#servingLoops = [feeding, sweeping, walking, refreshing, recalling, recording, settling];
+    this.#servingLoops.push(comparing);
     if (this.#context.mode === 'redis') this.#servingLoops.push(lookingAfter);
     for (const loop of this.#servingLoops) loop.start();
   }
@@ -452,7 +457,7 @@ export class Engine implements api.SluiceApi {
   }
 
   getStatistics(): Promise<api.Statistics> {
-    return refusing(getStatistics(this.#context, this.#line, this.#throughput));
+    return refusing(getStatistics(this.#context, this.#line, this.#throughput, this.#admission));
   }
 
   getScaling(): Promise<api.Scaling> {

@@ -8,6 +8,7 @@ import {
 } from '../domain/queue-settings.js';
 import type { LimitView, Page, PageRequest, QueueChange, QueueView } from '../protocol/api.js';
 import { invalidRequest } from '../protocol/problem-wire.js';
+import { setCeiling } from '../store/admission.js';
 import { deleteLimit, findLimit, listLimits, putLimit, unknownLimits } from '../store/limits.js';
 import {
   findQueue,
@@ -17,7 +18,8 @@ import {
   resumeQueue,
   type ConfiguredRow,
 } from '../store/queues.js';
-import { approximateNow, instant, type EngineContext } from './context.js';
+import type { Admission } from './admission.js';
+import { approximateNow, instant, patiently, type EngineContext } from './context.js';
 import type { Line } from './line.js';
 import type { News } from './news.js';
 import type { QueueDirectory } from './queue-directory.js';
@@ -25,6 +27,7 @@ import { queueView } from './queue-view.js';
 import type { Throughput } from './throughput.js';
 
 export interface QueueControlParts {
+  readonly admission: Admission;
   readonly queues: QueueDirectory;
   readonly line: Line;
   readonly throughput: Throughput;
@@ -34,6 +37,7 @@ export interface QueueControlParts {
 /** Settings of queues and shared limits: first the row in Postgres, then the ready queue. */
 export class QueueControl {
   readonly #context: EngineContext;
+  readonly #admission: Admission;
   readonly #queues: QueueDirectory;
   readonly #line: Line;
   readonly #throughput: Throughput;
@@ -41,6 +45,7 @@ export class QueueControl {
 
   constructor(context: EngineContext, parts: QueueControlParts) {
     this.#context = context;
+    this.#admission = parts.admission;
     this.#queues = parts.queues;
     this.#line = parts.line;
     this.#throughput = parts.throughput;
@@ -49,7 +54,7 @@ export class QueueControl {
 
   async listQueues(page: PageRequest): Promise<Page<QueueView>> {
     const { items, nextCursor } = await listQueues(this.#context.db, page);
-    return { items: await Promise.all(items.map((queue) => this.#view(queue))), nextCursor };
+    return { items: await this.#views(items), nextCursor };
   }
 
   async getQueue(name: string): Promise<QueueView> {
@@ -62,7 +67,10 @@ export class QueueControl {
     const settings = withDefaults(change);
     refuseFaults(queueLimitFaults(settings.limits));
     await this.#refuseUnknownLimits(settings);
-    return this.#changed(await putQueue(this.#context.db, name, settings, instant(this.#context)));
+    const { db } = this.#context;
+    const queue = await putQueue(db, name, settings, instant(this.#context));
+    await patiently(() => setCeiling(db, name, settings.maxActive));
+    return this.#changed(queue);
   }
 
   async pauseQueue(name: string, until?: Date): Promise<QueueView> {
@@ -120,13 +128,28 @@ export class QueueControl {
     return this.#view(queue);
   }
 
+  /** One look at the counts for all of them. */
+  async #views(queues: readonly ConfiguredRow[]): Promise<QueueView[]> {
+    const limited = queues.filter(({ settings }) => settings.maxActive !== null);
+    const active = await this.#admission.activeIn(limited.map(({ name }) => name));
+    return Promise.all(
+      queues.map((queue) => this.#viewWith(queue, active.get(queue.name) ?? null)),
+    );
+  }
+
   async #view(queue: ConfiguredRow): Promise<QueueView> {
+    const [view] = await this.#views([queue]);
+    if (view === undefined) throw new Error(`queue ${queue.name} has no view`);
+    return view;
+  }
+
+  async #viewWith(queue: ConfiguredRow, active: number | null): Promise<QueueView> {
     const { name } = queue;
     const live = await this.#context.ready.live(name);
     const backlog = await this.#line.backlogOf(name);
     const nowMs = approximateNow(this.#context).getTime();
     const lastMinute = this.#throughput.lastMinute(nowMs, name);
-    return queueView({ ...queue, live, backlog, lastMinute }, nowMs);
+    return queueView({ ...queue, live, backlog, active, lastMinute }, nowMs);
   }
 }
 

@@ -20,7 +20,7 @@ function see(
     buckets,
   };
   const lastMinute = { started: 0, completed: 0, failed: 0 };
-  const seen = { name: 'q', version: 1, circuit, live, backlog: 0, lastMinute };
+  const seen = { name: 'q', version: 1, circuit, live, backlog: 0, active: null, lastMinute };
   return queueView({ ...seen, settings: { ...defaultQueueSettings, ...settings } }, nowMs);
 }
 

@@ -13,12 +13,13 @@ export interface SeenQueue {
   readonly circuit: Circuit;
   readonly live: LiveQueue;
   readonly backlog: number;
+  readonly active: number | null;
   readonly lastMinute: QueueLive['lastMinute'];
 }
 
 /** A queue as people see it: a pause whose time is over is none. */
 export function queueView(seen: SeenQueue, nowMs: number): QueueView {
-  const { name, version, live, backlog, lastMinute } = seen;
+  const { name, version, live, backlog, active, lastMinute } = seen;
   const settings = isPausedAt(seen.settings, nowMs) ? seen.settings : unpaused(seen.settings);
   return {
     name,
@@ -28,6 +29,7 @@ export function queueView(seen: SeenQueue, nowMs: number): QueueView {
       depth: live.depth,
       effectiveDepth: live.effectiveDepth,
       backlog,
+      active,
       running: live.running,
       tokens: tokensLeft(live.buckets),
       nextTokenInMs: nextTokenInMs(live.buckets),

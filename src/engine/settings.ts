@@ -35,6 +35,8 @@ export interface EngineSettings {
   readonly maxActive: number;
   readonly maxActiveMedium: Threshold;
   readonly maxActiveLow: Threshold;
+  /** How often, at most, the counts of active tasks are compared with the tasks. */
+  readonly admissionCheckMs: number;
   /** How many tasks may be submitted with one API key; empty: any number. */
   readonly submitLimitPerKey: readonly SubmissionLimit[];
   /** And for one `user_id`, whatever the key. */
@@ -59,6 +61,7 @@ export const defaultEngineSettings: EngineSettings = {
   maxActive: 10_000_000,
   maxActiveMedium: '90%',
   maxActiveLow: '80%',
+  admissionCheckMs: 60_000,
   submitLimitPerKey: [],
   submitLimitPerUser: [],
 };

@@ -1,6 +1,7 @@
 import { priorities, type Priority } from '../domain/priority.js';
 import type { Statistics } from '../protocol/api.js';
 import { countWorkers } from '../store/workers.js';
+import type { Admission } from './admission.js';
 import { approximateNow, instant, type EngineContext } from './context.js';
 import type { Line, LineCount } from './line.js';
 import type { Throughput } from './throughput.js';
@@ -9,6 +10,7 @@ export async function getStatistics(
   context: EngineContext,
   line: Line,
   throughput: Throughput,
+  admission: Admission,
 ): Promise<Statistics> {
   const counts = await line.counts();
   const nowMs = approximateNow(context).getTime();
@@ -31,6 +33,7 @@ export async function getStatistics(
       failedLastMinute: failed,
       avgTaskDurationSeconds: throughput.averageDurationSeconds(nowMs),
     },
+    admission: await admission.standing(),
     recovery: {
       leasesLapsedLastHour: throughput.lapsed.total(nowMs),
       timeoutsLastHour: throughput.timedOut.total(nowMs),

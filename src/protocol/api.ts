@@ -217,6 +217,8 @@ export interface QueueLive {
   readonly effectiveDepth: Readonly<Record<Priority, number>>;
   /** Tasks that wait in Postgres; a lower bound from 1,000,000 on. */
   readonly backlog: number;
+  /** Tasks that have not ended; null for a queue without `maxActive`. */
+  readonly active: number | null;
   readonly running: number;
   /** Left of each unit, in the limit that has least; below zero: owed. */
   readonly tokens: Readonly<Record<string, number>>;
@@ -277,6 +279,8 @@ export interface Statistics {
     readonly failedLastMinute: number;
     readonly avgTaskDurationSeconds: number | null;
   };
+  /** Tasks that have not ended, of how many at most. */
+  readonly admission: { readonly active: number; readonly maxActive: number };
   readonly recovery: {
     readonly leasesLapsedLastHour: number;
     readonly timeoutsLastHour: number;

@@ -63,7 +63,9 @@ export const queueChangeSchema = request(
     limits: Type.Optional(Type.Array(queueLimitSchema, { maxItems: 20 })),
     max_concurrency: Type.Optional(nullable(countSchema('Running at once, in the whole cluster'))),
     max_ready: Type.Optional(countSchema('Entries in the ready queue for each lane and priority')),
-    max_active: Type.Optional(nullable(countSchema('Tasks that have not ended'))),
+    max_active: Type.Optional(
+      nullable(countSchema('Tasks that have not ended; further ones are refused')),
+    ),
     paused: Type.Optional(Type.Boolean({ description: 'Nothing of it is taken' })),
     paused_until: Type.Optional(
       nullable(timestampSchema('With "paused": goes on by itself then; absent: until resumed')),
@@ -99,6 +101,9 @@ const queueLiveSchema = Type.Object(
     backlog: Type.Integer({
       description: 'Tasks that wait in Postgres; a lower bound from 1,000,000 on',
     }),
+    active: nullable(
+      Type.Integer({ description: 'Tasks that have not ended; null without max_active' }),
+    ),
     running: Type.Integer(),
     tokens: Type.Record(Type.String(), Type.Number(), {
       description: 'Left of each unit, in the limit that has least; below zero: owed',

@@ -32,6 +32,10 @@ export const statisticsSchema = Type.Object(
       failed_last_minute: Type.Integer(),
       avg_task_duration_seconds: nullable(Type.Number()),
     }),
+    admission: Type.Object(
+      { active: Type.Integer(), max_active: Type.Integer() },
+      { description: 'Tasks that have not ended, and from how many on all are refused' },
+    ),
     recovery: Type.Object({
       leases_lapsed_last_hour: Type.Integer(),
       timeouts_last_hour: Type.Integer(),

@@ -5,7 +5,7 @@ type Depth = Statistics['queues']['high'];
 type DepthWire = StatisticsWire['queues']['high'];
 
 export function statisticsToWire(statistics: Statistics): StatisticsWire {
-  const { queues, workers, age, throughput, recovery } = statistics;
+  const { queues, workers, age, throughput, admission, recovery } = statistics;
   return {
     queues: {
       high: depthToWire(queues.high),
@@ -29,6 +29,7 @@ export function statisticsToWire(statistics: Statistics): StatisticsWire {
       failed_last_minute: throughput.failedLastMinute,
       avg_task_duration_seconds: throughput.avgTaskDurationSeconds,
     },
+    admission: { active: admission.active, max_active: admission.maxActive },
     recovery: {
       leases_lapsed_last_hour: recovery.leasesLapsedLastHour,
       timeouts_last_hour: recovery.timeoutsLastHour,
@@ -38,7 +39,7 @@ export function statisticsToWire(statistics: Statistics): StatisticsWire {
 }
 
 export function statisticsFromWire(wire: StatisticsWire): Statistics {
-  const { queues, workers, age, throughput, recovery } = wire;
+  const { queues, workers, age, throughput, admission, recovery } = wire;
   return {
     queues: {
       high: depthFromWire(queues.high),
@@ -62,6 +63,7 @@ export function statisticsFromWire(wire: StatisticsWire): Statistics {
       failedLastMinute: throughput.failed_last_minute,
       avgTaskDurationSeconds: throughput.avg_task_duration_seconds,
     },
+    admission: { active: admission.active, maxActive: admission.max_active },
     recovery: {
       leasesLapsedLastHour: recovery.leases_lapsed_last_hour,
       timeoutsLastHour: recovery.timeouts_last_hour,

@@ -91,6 +91,7 @@ const queue: QueueView = {
     depth: { high: 1, medium: 2, low: 3 },
     effectiveDepth: { high: 3, medium: 2, low: 1 },
     backlog: 9,
+    active: null,
     running: 4,
     tokens: { tokens: 1.5 },
     nextTokenInMs: 20,

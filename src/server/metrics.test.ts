@@ -14,6 +14,7 @@ const statistics: Statistics = {
   workers: { active: 2, draining: 1, dead: 0, totalCapacity: 10, usedCapacity: 4 },
   age: { p50Seconds: 1, p95Seconds: 2, oldestSeconds: 45 },
   throughput: { completedLastMinute: 0, failedLastMinute: 0, avgTaskDurationSeconds: null },
+  admission: { active: 7, maxActive: 100 },
   recovery: { leasesLapsedLastHour: 0, timeoutsLastHour: 0, reofferedLastHour: 0 },
 };
 
@@ -25,6 +26,7 @@ const queueNamed = (name: string): QueueView => ({
     depth: { high: 0, medium: 3, low: 0 },
     effectiveDepth: { high: 0, medium: 3, low: 0 },
     backlog: 0,
+    active: null,
     running: 4,
     tokens: { requests: 7 },
     nextTokenInMs: null,
@@ -58,6 +60,7 @@ async function scrape(events: readonly Partial<TaskEvent>[], queues = ['q']): Pr
         return () => undefined;
       },
     },
+    () => ({ max_active: 3, queue_max_active: 0 }),
   );
   for (const event of events) tell({ ...claimed, ...event });
   return metrics.text();
@@ -127,5 +130,12 @@ describe('OB1: metrics', () => {
     expect(text).toContain('sluice_queue_age_seconds{priority="medium"} 45');
     expect(text).toContain('sluice_workers_total{status="draining"} 1');
     expect(text).toContain('sluice_worker_capacity_used_ratio 0.4');
+  });
+
+  it('R-AD3: tells how many are active, and how many submits were refused and why', async () => {
+    const text = await scrape([]);
+    expect(text).toContain('sluice_active_tasks 7');
+    expect(text).toContain('sluice_admission_rejected_total{reason="max_active"} 3');
+    expect(text).toContain('sluice_admission_rejected_total{reason="queue_max_active"} 0');
   });
 });

@@ -14,9 +14,14 @@ const waitBuckets = [0.005, 0.02, 0.1, 0.5, 1, 5, 15, 60, 300, 600, 1_200, 1_800
 const durationBuckets = [0.01, 0.05, 0.1, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3_600];
 
 /** Counters are fed by events; gauges are read when they are scraped. */
-export function createMetrics(api: Counted, events: EventSource): Metrics {
+export function createMetrics(
+  api: Counted,
+  events: EventSource,
+  refused: () => Readonly<Record<string, number>> = () => ({}),
+): Metrics {
   const registry = new Registry();
   events.subscribe(countTransitions(registry));
+  countRefusals(registry, refused);
   const show = showGauges(registry);
   return {
     contentType: registry.contentType,
@@ -93,6 +98,23 @@ function countTransitions(registry: Registry): (event: TaskEvent) => void {
   };
 }
 
+/** Counted where they are refused; read when it is scraped. */
+function countRefusals(
+  registry: Registry,
+  refused: () => Readonly<Record<string, number>>,
+): Counter<'reason'> {
+  return new Counter({
+    name: 'sluice_admission_rejected_total',
+    help: 'Submits that were refused',
+    labelNames: ['reason'],
+    registers: [registry],
+    collect() {
+      this.reset();
+      for (const [reason, count] of Object.entries(refused())) this.inc({ reason }, count);
+    },
+  });
+}
+
 function costsRetry({ outcome }: TaskEvent): boolean {
   return outcome === 'failed' || outcome === 'timed_out' || outcome === 'lapsed';
 }
@@ -114,6 +136,7 @@ function showGauges(
   const circuit = gauge('circuit_state', '0 closed, 1 half open, 2 open', ['queue']);
   const age = gauge('queue_age_seconds', 'Age of the oldest task', ['priority']);
   const workers = gauge('workers_total', 'Workers', ['status']);
+  const activeTasks = gauge('active_tasks', 'Tasks that have not ended');
   const used = gauge('worker_capacity_used_ratio', 'Share of all places that is in use');
 
   return (statistics, queues) => {
@@ -129,6 +152,7 @@ function showGauges(
     for (const priority of priorities) {
       age.set({ priority }, statistics.queues[priority].oldestAgeSeconds ?? 0);
     }
+    activeTasks.set(statistics.admission.active);
     const { active, draining, dead, totalCapacity, usedCapacity } = statistics.workers;
     workers.set({ status: 'active' }, active);
     workers.set({ status: 'draining' }, draining);

@@ -1,0 +1,55 @@
+import {
+  beginReconciling,
+  findUnsetCeilings,
+  reconcileAdmission,
+  setCeiling,
+} from '../store/admission.js';
+import type { EngineContext } from './context.js';
+
+/** The count reads every task: it may cost a thousandth of the time. */
+const restPerWork = 1_000;
+const longestRestMs = 3_600_000;
+/** Servers that start together compare once. */
+const justNowMs = 1_000;
+
+/**
+ * Compares the counts of active tasks with the tasks themselves, and puts them right: after an older
+ * server ran beside this one, or somebody wrote to the tables by hand.
+ */
+export class AdmissionCheck {
+  readonly #context: EngineContext;
+  #restMs: number;
+  #isFirst = true;
+
+  constructor(context: EngineContext) {
+    this.#context = context;
+    this.#restMs = context.settings.admissionCheckMs;
+  }
+
+  async tick(): Promise<number> {
+    const { db, settings } = this.#context;
+    const sinceMs = this.#isFirst ? Math.min(justNowMs, this.#restMs) : this.#restMs;
+    if (await beginReconciling(db, sinceMs)) {
+      this.#isFirst = false;
+      const tookMs = await this.#compare();
+      const restMs = Math.min(longestRestMs, tookMs * restPerWork);
+      this.#restMs = Math.max(settings.admissionCheckMs, restMs);
+    }
+    return this.#restMs;
+  }
+
+  async #compare(): Promise<number> {
+    const { db, log } = this.#context;
+    for (const { queue, maxActive } of await findUnsetCeilings(db)) {
+      await setCeiling(db, queue, maxActive);
+    }
+    const beganMs = performance.now();
+    for (const { scope, by } of await reconcileAdmission(db)) {
+      log.warn(
+        { queue: scope || null, by },
+        'the count of active tasks was wrong and is put right',
+      );
+    }
+    return performance.now() - beganMs;
+  }
+}
