@@ -124,6 +124,14 @@ export function desiredAfter(
   return { desired: within(most.needed), past: [...kept, now] };
 }
 
+const longestRestMs = 300_000;
+
+/** How long nobody is asked after so many failures in a row; `random` is in [0, 1). */
+export function restMs(failures: number, intervalMs: number, random: number): number {
+  const grown = Math.min(intervalMs * 2 ** failures, Math.max(intervalMs, longestRestMs));
+  return grown * (0.75 + random / 4);
+}
+
 /** How many tasks one slot gets done before the next look. */
 function turnsOf(averageDurationMs: number | null, intervalMs: number): number {
   if (averageDurationMs === null) return 1;

@@ -44,7 +44,9 @@ export interface Wish {
   readonly max: number;
   readonly waiting: number;
   readonly reason: string;
-  /** Names of workers that hold nothing. */
+  /** Of the current ones, as far as they have one. */
+  readonly names: readonly string[];
+  /** Of these, those that hold nothing. */
   readonly idle: readonly string[];
 }
 
@@ -139,6 +141,7 @@ export class Scaler {
     const demand = demandOf({ lanes, groups, roomOf, averageDurationMs }, settings);
     const { desired, past } = desiredAfter(this.#past, demand, settings, nowMs);
     this.#past = past;
+    const sharing = groups.filter(({ offer }) => overlaps(settings.offer, offer));
     return {
       desired,
       current: demand.current,
@@ -147,9 +150,8 @@ export class Scaler {
       waiting: demand.waiting,
       reason: scalingText(demand, desired, settings),
       queues: demand.queues,
-      idle: groups
-        .filter(({ offer }) => overlaps(settings.offer, offer))
-        .flatMap(({ idle }) => idle),
+      names: sharing.flatMap(({ names }) => names),
+      idle: sharing.flatMap(({ idle }) => idle),
     };
   }
 

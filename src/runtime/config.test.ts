@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { defaultScalingSettings } from '../domain/scaling.js';
 import {
   checkServeConfig,
   describeServeConfig,
@@ -34,6 +35,7 @@ describe('checkServeConfig', () => {
         retainDeadLettersDays: 30,
         submitLimitPerKey: [],
         submitLimitPerUser: [],
+        scaling: { settings: defaultScalingSettings, provisioner: { kind: 'none' } },
         logLevel: 'info',
       },
     });

@@ -2,6 +2,14 @@ import { serverConflicts } from '../domain/setting-conflicts.js';
 import { submissionLimitText, type SubmissionLimit } from '../domain/submission-limit.js';
 import { hidePassword } from './hide-password.js';
 import {
+  describeScaling,
+  readScaleSettings,
+  scaleConfig,
+  scaleConflicts,
+  scaleSettings,
+  type ScaleConfig,
+} from './scale-settings.js';
+import {
   oneOf,
   optional,
   postgresUrl,
@@ -45,6 +53,7 @@ export interface ServeConfig {
   /** Empty: any number of tasks. */
   readonly submitLimitPerKey: readonly SubmissionLimit[];
   readonly submitLimitPerUser: readonly SubmissionLimit[];
+  readonly scaling: ScaleConfig;
   readonly logLevel: string;
 }
 
@@ -147,6 +156,7 @@ export const serveSettings = {
     null,
     'how many tasks may be submitted for one user_id, like 10/s,1000/1d',
   ),
+  ...scaleSettings,
   logLevel: setting('--log-level', ['SLUICE_LOG_LEVEL'], oneOf(logLevels), 'info', 'what to log'),
 } as const;
 
@@ -175,6 +185,7 @@ export function checkServeConfig(sources: ConfigSources): CheckedConfig {
     retainDeadLettersDays: read('retainDeadLettersDays', serveSettings.retainDeadLettersDays),
     submitLimitPerKey: read('submitLimitPerKey', serveSettings.submitLimitPerKey),
     submitLimitPerUser: read('submitLimitPerUser', serveSettings.submitLimitPerUser),
+    ...readScaleSettings(read),
     logLevel: read('logLevel', serveSettings.logLevel),
   };
   problems.push(...contradictions(given, sources));
@@ -198,6 +209,7 @@ export function describeServeConfig(config: ServeConfig): Readonly<Record<string
     kept: `${config.retainEndedDays} days, dead letters ${config.retainDeadLettersDays}`,
     ...submitLimitsText('submits per key', config.submitLimitPerKey),
     ...submitLimitsText('submits per user', config.submitLimitPerUser),
+    ...describeScaling(config.scaling),
     log: config.logLevel,
   };
 }
@@ -225,6 +237,7 @@ function toConfig(given: Given, sources: ConfigSources): ServeConfig {
     retainDeadLettersDays,
     submitLimitPerKey: given.submitLimitPerKey ?? [],
     submitLimitPerUser: given.submitLimitPerUser ?? [],
+    scaling: scaleConfig(given),
     logLevel,
   };
 }
@@ -250,6 +263,7 @@ function contradictions(given: Given, sources: ConfigSources): string[] {
   const found: string[] = [];
   const { heartbeatIntervalMs, leaseMs, host } = given;
   found.push(...serverConflicts({ heartbeatIntervalMs, leaseMs }));
+  found.push(...scaleConflicts(given));
   if (!isLoopback(host)) {
     found.push(
       `host ${host} is not this machine: without API keys anybody who reaches the port could ` +
@@ -312,7 +326,12 @@ function sourceRank(name: SettingName, sources: ConfigSources): number {
 }
 
 /** They may hold a password, and what can't be parsed can't be hidden in part. */
-const secretSettings: readonly SettingName[] = ['databaseUrl', 'redisUrl'];
+const secretSettings: readonly SettingName[] = [
+  'databaseUrl',
+  'redisUrl',
+  'scaleWebhook',
+  'scaleWebhookSecret',
+];
 
 function readSetting<Value>(
   name: SettingName,

@@ -95,6 +95,23 @@ export function submissionLimits(given: unknown): Parsed<readonly SubmissionLimi
     : { kind: 'value', value };
 }
 
+/** Separated by commas; in a file also as a list. */
+export function names(given: unknown): Parsed<readonly string[]> {
+  const listed: unknown = typeof given === 'string' ? given.split(',') : given;
+  const isList = Array.isArray(listed) && listed.length > 0;
+  if (!isList || !listed.every((name) => typeof name === 'string' && name.trim() !== '')) {
+    return { kind: 'problem', mustBe: 'names, separated by commas' };
+  }
+  return { kind: 'value', value: listed.map((name: string) => name.trim()) };
+}
+
+export function webAddress(given: unknown): Parsed<string> {
+  const isUrl = typeof given === 'string' && /^https?:\/\//.test(given) && URL.canParse(given);
+  return isUrl
+    ? { kind: 'value', value: given }
+    : { kind: 'problem', mustBe: 'like https://host/path' };
+}
+
 export function optional<Value>(parse: Parse<Value>): Parse<Value | null> {
   return parse;
 }

@@ -24,6 +24,7 @@ import { limitRoutes } from './routes/limits.js';
 import { operationRoutes } from './routes/operations.js';
 import { pageRoutes } from './routes/pages.js';
 import { queueRoutes } from './routes/queues.js';
+import { scalingRoutes } from './routes/scaling.js';
 import { statisticsRoutes } from './routes/statistics.js';
 import { taskRoutes } from './routes/tasks.js';
 import { workerRoutes } from './routes/workers.js';
@@ -81,6 +82,7 @@ export function buildApp(options: AppOptions): App {
     queueRoutes(scope, parts);
     limitRoutes(scope, parts);
     statisticsRoutes(scope, parts);
+    scalingRoutes(scope, parts);
     deadLetterRoutes(scope, parts);
     workerRoutes(scope, parts, open);
     fleetRoutes(scope, parts);

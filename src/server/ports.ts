@@ -12,6 +12,8 @@ export type Progress =
 export interface ServerHealth {
   /** Not null: tasks and results are accepted, and none can be handed out. */
   degradation(): string | null;
+  /** What does not go well and keeps nobody from being served. */
+  notes?(): readonly string[];
   /** Whether this server can serve: Postgres and the ready queue answer, and it is no standby. */
   readiness(): Promise<Readiness>;
   /** Not progressing: capacity is free, work is ready, and nothing was claimed for a while. */

@@ -5,11 +5,15 @@ import { silentLog } from '../runtime/log.js';
 import { buildApp } from './app.js';
 import { createMetrics } from './metrics.js';
 import type { ServerHealth } from './ports.js';
+import { Asking } from './provisioner/asking.js';
+import type { Provisioner } from './provisioner/provisioner.js';
 
 export interface ServeOptions extends OpenEngineOptions {
   readonly host: string;
   /** 0 takes any free port. */
   readonly port: number;
+  /** Whom to ask for workers, for a server at this address. */
+  readonly provisioner?: (url: string) => Provisioner;
 }
 
 export interface RunningServer {
@@ -29,17 +33,26 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
   }
   const log = options.log ?? silentLog;
   const engine = await openEngine(options);
+  let asking: Asking | null = null;
   try {
     const metrics = createMetrics(engine, engine);
-    const app = buildApp({ api: engine, health: healthOf(engine), events: engine, metrics, log });
+    const app = buildApp({ api: engine, health: healthOf(engine, () => asking), events: engine, metrics, log });
     await app.listen({ host: options.host, port: options.port });
     const [address] = app.addresses();
     const port = String(typeof address === 'object' ? address.port : options.port);
     const host = options.host.includes(':') ? `[${options.host}]` : options.host;
+    const url = `http://${host}:${port}`;
+    if (options.provisioner !== undefined) {
+      const provisioner = options.provisioner(url);
+      asking = new Asking({ scaler: engine.scaler, provisioner, log });
+      asking.start();
+    }
     return {
-      url: `http://${host}:${port}`,
+      url,
       engine,
       close: async () => {
+        // While it still answers: what was started reports its results before it leaves.
+        await asking?.stop();
         await app.close();
         await engine.close();
       },
@@ -50,9 +63,13 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
   }
 }
 
-function healthOf(engine: Engine): ServerHealth {
+function healthOf(engine: Engine, asking: () => Asking | null): ServerHealth {
   return {
     degradation: () => engine.readyQueueTrouble(),
+    notes: () => {
+      const isFailing = (asking()?.failure ?? null) !== null;
+      return isFailing ? ['Asking for workers fails; GET /api/v1/scaling says why.'] : [];
+    },
     async readiness() {
       const trouble = (await engine.databaseTrouble()) ?? engine.readyQueueTrouble();
       if (trouble !== null) return { ready: false, code: 'unavailable', reason: trouble };

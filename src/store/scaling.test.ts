@@ -66,6 +66,7 @@ describeOnEveryDatabase('scaling', (db) => {
         workers: 3,
         busy: 3,
         free: 5,
+        names: expect.arrayContaining(['busy', 'idle', 'benched']) as unknown,
         idle: expect.arrayContaining(['idle', 'benched']) as unknown,
       },
       {
@@ -73,6 +74,7 @@ describeOnEveryDatabase('scaling', (db) => {
         workers: 1,
         busy: 0,
         free: 2,
+        names: ['trainer'],
         idle: ['trainer'],
       },
     ]);

@@ -66,7 +66,9 @@ export async function countLanes(
 }
 
 export interface ActiveGroup extends WorkerGroup {
-  /** Names of those that hold nothing. */
+  /** Of those that have one. */
+  readonly names: readonly string[];
+  /** Of these, those that hold nothing. */
   readonly idle: readonly string[];
 }
 
@@ -77,6 +79,7 @@ interface GroupRow {
   workers: number;
   busy: number;
   free: number;
+  names: string[] | null;
   idle: string[] | null;
 }
 
@@ -89,6 +92,7 @@ export async function groupWorkers(db: Queryable, now: Instant): Promise<ActiveG
     `select task_types, queues, capabilities, count(*) as workers,
        coalesce(sum(least(held, capacity)) filter (where takes), 0) as busy,
        coalesce(sum(greatest(0, capacity - held)) filter (where takes), 0) as free,
+       array_agg(name) filter (where name is not null) as names,
        array_agg(name) filter (where held = 0 and name is not null) as idle
      from (
        select w.task_types, w.queues, w.capabilities, w.capacity, w.name,
@@ -100,11 +104,12 @@ export async function groupWorkers(db: Queryable, now: Instant): Promise<ActiveG
      group by task_types, queues, capabilities`,
     [now],
   );
-  return rows.map(({ workers, busy, free, idle, ...row }) => ({
+  return rows.map(({ workers, busy, free, names, idle, ...row }) => ({
     offer: offerOf(row),
     workers,
     busy,
     free,
+    names: names ?? [],
     idle: idle ?? [],
   }));
 }

@@ -4,6 +4,8 @@ import { describeServeConfig, serveSettings } from '../../runtime/config.js';
 import { CliError } from '../failure.js';
 import { paint, printFields, printLine } from '../output.js';
 import { loadServeConfig, withDatabaseOptions, withRedisOption } from '../serve-config.js';
+import { openProvisioner } from '../open-provisioner.js';
+import { withScaleOptions } from '../scale-options.js';
 import { untilShutdown } from '../shutdown.js';
 
 const lookEveryMs = 500;
@@ -25,7 +27,9 @@ export function serveCommand(program: Command): void {
     .option('--submit-limit-per-key <limits>', serveSettings.submitLimitPerKey.meaning)
     .option('--submit-limit-per-user <limits>', serveSettings.submitLimitPerUser.meaning)
     .option('--log-level <level>', serveSettings.logLevel.meaning);
-  withRedisOption(withDatabaseOptions(command)).action(async () => runServe(command));
+  withScaleOptions(withRedisOption(withDatabaseOptions(command))).action(async () =>
+    runServe(command),
+  );
 }
 
 async function runServe(command: Command): Promise<void> {
@@ -34,6 +38,7 @@ async function runServe(command: Command): Promise<void> {
     import('../../server/serve.js'),
     import('../../runtime/log.js'),
   ]);
+  const provisioner = await openProvisioner(config.scaling);
   const standbys: string[] = [];
   const { host, port, database, redisUrl, waitForTurn, logLevel } = config;
   const { heartbeatIntervalMs, leaseMs, wakeOrder, retainEndedDays, retainDeadLettersDays } =
@@ -54,6 +59,8 @@ async function runServe(command: Command): Promise<void> {
       submitLimitPerKey,
       submitLimitPerUser,
     },
+    scaling: config.scaling.settings,
+    ...(provisioner === undefined ? {} : { provisioner }),
     log: createLog(logLevel),
     onStandby: (message) => standbys.push(message),
   }).catch((error: unknown) => {

@@ -4,6 +4,10 @@ import type { App, AppParts } from '../app-parts.js';
 
 const tags = ['Operations'];
 const statusSchema = (status: string) => Type.Object({ status: Type.Literal(status) });
+const liveSchema = Type.Object({
+  status: Type.Literal('live'),
+  notes: Type.Optional(Type.Array(Type.String(), { description: 'What does not go well' })),
+});
 const degradedSchema = Type.Object({ status: Type.Literal('degraded'), reason: Type.String() });
 
 /** None of them changes anything. */
@@ -15,13 +19,15 @@ export function operationRoutes(app: App, { health, metrics, doors }: AppParts):
         tags,
         summary: 'The process is live',
         description: 'Degraded: it accepts tasks and results, and can hand nothing out.',
-        response: { 200: Type.Union([statusSchema('live'), degradedSchema]) },
+        response: { 200: Type.Union([liveSchema, degradedSchema]) },
       },
       config: { scope: 'open' },
     },
     () => {
       const reason = health.degradation();
-      return reason === null ? { status: 'live' } : { status: 'degraded', reason };
+      const notes = [...(health.notes?.() ?? [])];
+      const live = { status: 'live' as const, ...(notes.length === 0 ? {} : { notes }) };
+      return reason === null ? live : { status: 'degraded', reason };
     },
   );
 

@@ -1,0 +1,78 @@
+import { createHmac } from 'node:crypto';
+import type { Provisioner, Wish } from './provisioner.js';
+
+export interface WebhookOptions {
+  readonly url: string;
+  /** What `sluice-signature` is made with. */
+  readonly secret: string;
+  readonly patienceMs?: number;
+}
+
+/** Posts how many workers there should be to an address that knows how to bring that about. */
+export class WebhookProvisioner implements Provisioner {
+  readonly kind = 'webhook';
+  readonly taskTypes = null;
+  readonly #options: WebhookOptions;
+  /** What it was told last and has acknowledged. */
+  #told: number | null = null;
+
+  constructor(options: WebhookOptions) {
+    this.#options = options;
+  }
+
+  /** Every time that what there is differs from what there should be; else only what is news. */
+  async request(wish: Wish, signal: AbortSignal): Promise<void> {
+    const { desired, current } = wish;
+    if (desired === current && desired === this.#told) return;
+    this.#told = null;
+    await this.#post(bodyOf(wish), signal);
+    this.#told = desired;
+  }
+
+  async stop(): Promise<void> {
+    this.#told = null;
+  }
+
+  async #post(body: string, signal: AbortSignal): Promise<void> {
+    const { url, secret, patienceMs = 5_000 } = this.#options;
+    const timestamp = String(Math.floor(Date.now() / 1000));
+    const late = AbortSignal.timeout(patienceMs);
+    const response = await fetch(url, {
+      method: 'POST',
+      headers: {
+        'content-type': 'application/json',
+        'sluice-timestamp': timestamp,
+        'sluice-signature': `sha256=${signatureOf(secret, timestamp, body)}`,
+      },
+      body,
+      // What is signed for one address is not for another.
+      redirect: 'manual',
+      signal: AbortSignal.any([signal, late]),
+    }).catch((error: unknown) => {
+      throw new Error(late.aborted ? lateText(patienceMs) : unreachableText(error), {
+        cause: error,
+      });
+    });
+    await response.body?.cancel();
+    if (!response.ok) throw new Error(`The webhook answered ${response.status}.`);
+  }
+}
+
+/** Over the time as well, so that what was sent once can't be sent again by others later. */
+export function signatureOf(secret: string, timestamp: string, body: string): string {
+  return createHmac('sha256', secret).update(`${timestamp}.${body}`).digest('hex');
+}
+
+function bodyOf({ desired, current, min, max, waiting, reason }: Wish): string {
+  return JSON.stringify({ desired, current, min, max, waiting, reason });
+}
+
+function lateText(patienceMs: number): string {
+  return `The webhook did not answer in ${patienceMs / 1000} s.`;
+}
+
+/** The code alone: a message may hold the address, and that a password. */
+function unreachableText(error: unknown): string {
+  const { cause } = error as { readonly cause?: NodeJS.ErrnoException };
+  return `The webhook can't be reached: ${cause?.code ?? 'it does not answer'}.`;
+}
