@@ -33,9 +33,15 @@ describe('checkServeConfig', () => {
         wakeOrder: 'spread',
         retainEndedDays: 7,
         retainDeadLettersDays: 30,
+        maxActive: 10_000_000,
+        maxActiveMedium: '90%',
+        maxActiveLow: '80%',
         submitLimitPerKey: [],
         submitLimitPerUser: [],
         scaling: { settings: defaultScalingSettings, provisioner: { kind: 'none' } },
+        corsOrigins: [],
+        openMetrics: false,
+        trustProxy: [],
         logLevel: 'info',
       },
     });
@@ -131,6 +137,23 @@ describe('checkServeConfig', () => {
     ]);
   });
 
+  it('R-AD2: ceilings are told as tasks, or as shares of the ceiling for all', () => {
+    const flags = { maxActive: '100', maxActiveLow: '50%', maxActiveMedium: '90' };
+    const checked = check({ flags });
+    expect(checked).toMatchObject({
+      config: { maxActive: 100, maxActiveLow: '50%', maxActiveMedium: 90 },
+    });
+    expect(problemsOf({ flags: { ...flags, maxActiveLow: 'half' } })).toEqual([
+      '--max-active-low must be a share such as 80%, or a whole number from 1 to 1000000000, not "half".',
+    ]);
+    expect(problemsOf({ flags: { maxActive: '100', maxActiveMedium: '70' } })).toEqual([
+      'maxActiveLow (80%) must be at most maxActiveMedium (70): less urgent tasks are refused first.',
+    ]);
+    expect(problemsOf({ flags: { maxActive: '100', maxActiveMedium: '101' } })).toEqual([
+      'maxActiveMedium (101) must be a share such as 80%, or a whole number of tasks from 1 to maxActive (100).',
+    ]);
+  });
+
   it('R-AD4: limits on submissions are off, or told as tasks and windows', () => {
     expect(check({})).toMatchObject({ config: { submitLimitPerKey: [], submitLimitPerUser: [] } });
     const env = { SLUICE_SUBMIT_LIMIT_PER_USER: '5/m' };
@@ -166,13 +189,22 @@ describe('checkServeConfig', () => {
     ]);
   });
 
-  it('R-AD6: only this machine can listen without API keys', () => {
-    expect(problemsOf({ flags: { host: '0.0.0.0' } })).toEqual([
-      expect.stringContaining('without API keys'),
+  it('R-AD6: origins and proxies are told in a list, and only what can be one is taken', () => {
+    const flags = { corsOrigins: 'https://a.example, http://b:8080', trustProxy: '10.0.0.0/8,::1' };
+    expect(check({ flags })).toMatchObject({
+      config: {
+        corsOrigins: ['https://a.example', 'http://b:8080'],
+        trustProxy: ['10.0.0.0/8', '::1'],
+      },
+    });
+    const env = {
+      SLUICE_CORS_ORIGINS: 'https://a.example/path',
+      SLUICE_TRUST_PROXY: '10.0.0.0/33',
+    };
+    expect(problemsOf({ env })).toEqual([
+      expect.stringMatching(/^SLUICE_CORS_ORIGINS must be origins like https:/),
+      expect.stringMatching(/^SLUICE_TRUST_PROXY must be addresses or networks like/),
     ]);
-    for (const host of ['127.0.0.1', '127.1.2.3', 'localhost', '::1']) {
-      expect(problemsOf({ flags: { host } })).toEqual([]);
-    }
   });
 
   it('R-AD6: a password is neither shown nor quoted', () => {

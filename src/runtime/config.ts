@@ -1,3 +1,4 @@
+import { ceilingFaults, type Threshold } from '../domain/admission.js';
 import { serverConflicts } from '../domain/setting-conflicts.js';
 import { submissionLimitText, type SubmissionLimit } from '../domain/submission-limit.js';
 import { hidePassword } from './hide-password.js';
@@ -10,14 +11,18 @@ import {
   type ScaleConfig,
 } from './scale-settings.js';
 import {
+  networks,
   oneOf,
   optional,
+  origins,
   postgresUrl,
   redisUrl,
   secondsAsMs,
+  maxActiveTasks,
   setting,
   submissionLimits,
   text,
+  threshold,
   whole,
   yesOrNo,
   type Setting,
@@ -50,10 +55,19 @@ export interface ServeConfig {
   readonly wakeOrder: 'spread' | 'concentrate';
   readonly retainEndedDays: number;
   readonly retainDeadLettersDays: number;
+  readonly maxActive: number;
+  readonly maxActiveMedium: Threshold;
+  readonly maxActiveLow: Threshold;
   /** Empty: any number of tasks. */
   readonly submitLimitPerKey: readonly SubmissionLimit[];
   readonly submitLimitPerUser: readonly SubmissionLimit[];
   readonly scaling: ScaleConfig;
+  /** Whose pages may call. */
+  readonly corsOrigins: readonly string[];
+  /** Whether `/metrics` needs no key. */
+  readonly openMetrics: boolean;
+  /** Who is believed where a call comes from. */
+  readonly trustProxy: readonly string[];
   readonly logLevel: string;
 }
 
@@ -142,6 +156,27 @@ export const serveSettings = {
     30,
     'how long dead letters are kept',
   ),
+  maxActive: setting(
+    '--max-active',
+    ['SLUICE_MAX_ACTIVE'],
+    whole(1, maxActiveTasks),
+    10_000_000,
+    'how many tasks may be active, in all queues together; further ones are refused',
+  ),
+  maxActiveMedium: setting(
+    '--max-active-medium',
+    ['SLUICE_MAX_ACTIVE_MEDIUM'],
+    threshold,
+    '90%',
+    'from where on tasks of medium priority are refused: a share of the ceiling, or tasks',
+  ),
+  maxActiveLow: setting(
+    '--max-active-low',
+    ['SLUICE_MAX_ACTIVE_LOW'],
+    threshold,
+    '80%',
+    'from where on tasks of low priority are refused',
+  ),
   submitLimitPerKey: setting(
     '--submit-limit-per-key',
     ['SLUICE_SUBMIT_LIMIT_PER_KEY'],
@@ -157,6 +192,27 @@ export const serveSettings = {
     'how many tasks may be submitted for one user_id, like 10/s,1000/1d',
   ),
   ...scaleSettings,
+  corsOrigins: setting(
+    '--cors-origins',
+    ['SLUICE_CORS_ORIGINS'],
+    origins,
+    [],
+    'whose pages in a browser may call, with a key',
+  ),
+  openMetrics: setting(
+    '--open-metrics',
+    ['SLUICE_OPEN_METRICS'],
+    yesOrNo,
+    false,
+    'whether /metrics is answered without a key',
+  ),
+  trustProxy: setting(
+    '--trust-proxy',
+    ['SLUICE_TRUST_PROXY'],
+    networks,
+    [],
+    'proxies in front that are believed who calls and whether by TLS (X-Forwarded-…)',
+  ),
   logLevel: setting('--log-level', ['SLUICE_LOG_LEVEL'], oneOf(logLevels), 'info', 'what to log'),
 } as const;
 
@@ -183,9 +239,15 @@ export function checkServeConfig(sources: ConfigSources): CheckedConfig {
     wakeOrder: read('wakeOrder', serveSettings.wakeOrder),
     retainEndedDays: read('retainEndedDays', serveSettings.retainEndedDays),
     retainDeadLettersDays: read('retainDeadLettersDays', serveSettings.retainDeadLettersDays),
+    maxActive: read('maxActive', serveSettings.maxActive),
+    maxActiveMedium: read('maxActiveMedium', serveSettings.maxActiveMedium),
+    maxActiveLow: read('maxActiveLow', serveSettings.maxActiveLow),
     submitLimitPerKey: read('submitLimitPerKey', serveSettings.submitLimitPerKey),
     submitLimitPerUser: read('submitLimitPerUser', serveSettings.submitLimitPerUser),
     ...readScaleSettings(read),
+    corsOrigins: read('corsOrigins', serveSettings.corsOrigins),
+    openMetrics: read('openMetrics', serveSettings.openMetrics),
+    trustProxy: read('trustProxy', serveSettings.trustProxy),
     logLevel: read('logLevel', serveSettings.logLevel),
   };
   problems.push(...contradictions(given, sources));
@@ -207,6 +269,7 @@ export function describeServeConfig(config: ServeConfig): Readonly<Record<string
     'wake order': config.wakeOrder,
     lease: `${config.leaseMs} ms`,
     kept: `${config.retainEndedDays} days, dead letters ${config.retainDeadLettersDays}`,
+    'active at most': `${config.maxActive} tasks (medium ${config.maxActiveMedium}, low ${config.maxActiveLow})`,
     ...submitLimitsText('submits per key', config.submitLimitPerKey),
     ...submitLimitsText('submits per user', config.submitLimitPerUser),
     ...describeScaling(config.scaling),
@@ -224,6 +287,7 @@ function submitLimitsText(
 function toConfig(given: Given, sources: ConfigSources): ServeConfig {
   const { host, port, wait, heartbeatIntervalMs, leaseMs, wakeOrder, logLevel } = given;
   const { retainEndedDays, retainDeadLettersDays } = given;
+  const { maxActive, maxActiveMedium, maxActiveLow } = given;
   return {
     host,
     port,
@@ -235,9 +299,15 @@ function toConfig(given: Given, sources: ConfigSources): ServeConfig {
     wakeOrder,
     retainEndedDays,
     retainDeadLettersDays,
+    maxActive,
+    maxActiveMedium,
+    maxActiveLow,
     submitLimitPerKey: given.submitLimitPerKey ?? [],
     submitLimitPerUser: given.submitLimitPerUser ?? [],
     scaling: scaleConfig(given),
+    corsOrigins: given.corsOrigins,
+    openMetrics: given.openMetrics,
+    trustProxy: given.trustProxy,
     logLevel,
   };
 }
@@ -261,15 +331,10 @@ function isOutshouted(name: 'databaseUrl' | 'redisUrl', sources: ConfigSources):
 
 function contradictions(given: Given, sources: ConfigSources): string[] {
   const found: string[] = [];
-  const { heartbeatIntervalMs, leaseMs, host } = given;
+  const { heartbeatIntervalMs, leaseMs } = given;
   found.push(...serverConflicts({ heartbeatIntervalMs, leaseMs }));
   found.push(...scaleConflicts(given));
-  if (!isLoopback(host)) {
-    found.push(
-      `host ${host} is not this machine: without API keys anybody who reaches the port could ` +
-        'submit and read tasks. Listen on 127.0.0.1 and put a proxy that authenticates in front.',
-    );
-  }
+  found.push(...ceilingFaults(given));
   const dataRank = sourceRank('data', sources);
   if (dataRank !== noRank && dataRank === sourceRank('databaseUrl', sources)) {
     found.push(

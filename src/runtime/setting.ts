@@ -1,9 +1,13 @@
+import type { Threshold } from '../domain/admission.js';
+import { isIP } from 'node:net';
 import {
   parseSubmissionLimits,
   submissionLimitsForm,
   type SubmissionLimit,
 } from '../domain/submission-limit.js';
 import { parseRedisUrl, redisUrlExamples } from './redis-url.js';
+
+export const maxActiveTasks = 1_000_000_000;
 
 export type Parsed<Value> =
   | { readonly kind: 'value'; readonly value: Value }
@@ -57,6 +61,17 @@ export function secondsAsMs(minMs: number, maxMs: number): Parse<number> {
       ? { kind: 'value', value }
       : { kind: 'problem', mustBe: `a number of seconds from ${minMs / 1000} to ${maxMs / 1000}` };
   };
+}
+
+/** Tasks, or a share of all that may be active. */
+export function threshold(given: unknown): Parsed<Threshold> {
+  if (typeof given === 'string' && /^\d{1,3}(\.\d+)?%$/.test(given)) {
+    return { kind: 'value', value: given as `${number}%` };
+  }
+  const tasks = whole(1, maxActiveTasks)(given);
+  return tasks.kind === 'value'
+    ? tasks
+    : { kind: 'problem', mustBe: `a share such as 80%, or ${tasks.mustBe}` };
 }
 
 export function yesOrNo(given: unknown): Parsed<boolean> {
@@ -115,3 +130,28 @@ export function webAddress(given: unknown): Parsed<string> {
 export function optional<Value>(parse: Parse<Value>): Parse<Value | null> {
   return parse;
 }
+
+/** Separated by commas, or an array in a file; what is empty names none. */
+export function list(isOne: (text: string) => boolean, mustBe: string): Parse<readonly string[]> {
+  return (given) => {
+    const items = typeof given === 'string' ? given.split(',') : given;
+    if (Array.isArray(items) && items.every((item) => typeof item === 'string')) {
+      const value = items.map((item) => item.trim()).filter((item) => item !== '');
+      if (value.every(isOne)) return { kind: 'value', value };
+    }
+    return { kind: 'problem', mustBe };
+  };
+}
+
+/** As a browser sends it: without a path, and without a slash at its end. */
+export const origins = list(
+  (text) => URL.canParse(text) && new URL(text).origin === text,
+  'origins like https://app.example.com, separated by commas',
+);
+
+export const networks = list((text) => {
+  const [address = '', bits, ...more] = text.split('/');
+  const version = isIP(address);
+  if (version === 0 || more.length > 0) return false;
+  return bits === undefined || (/^\d+$/.test(bits) && Number(bits) <= (version === 4 ? 32 : 128));
+}, 'addresses or networks like 10.0.0.0/8, separated by commas');

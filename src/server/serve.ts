@@ -3,6 +3,7 @@ import { openEngine } from '../engine/open-engine.js';
 import { isLoopback } from '../runtime/config.js';
 import { silentLog } from '../runtime/log.js';
 import { buildApp } from './app.js';
+import type { Doors } from './app-parts.js';
 import { createMetrics } from './metrics.js';
 import type { ServerHealth } from './ports.js';
 import { Asking } from './provisioner/asking.js';
@@ -14,6 +15,12 @@ export interface ServeOptions extends OpenEngineOptions {
   readonly port: number;
   /** Whom to ask for workers, for a server at this address. */
   readonly provisioner?: (url: string) => Provisioner;
+  readonly doors?: Partial<Doors>;
+}
+
+/** Whoever reached the port could submit and read tasks. */
+class NoKeysError extends Error {
+  override readonly name = 'NoKeysError';
 }
 
 export interface RunningServer {
@@ -25,18 +32,22 @@ export interface RunningServer {
 
 /** The composition root: an engine and the HTTP server in front of it. */
 export async function serve(options: ServeOptions): Promise<RunningServer> {
-  if (!isLoopback(options.host)) {
-    throw new Error(
-      `Without API keys the server listens on loopback only, not on ${options.host}. ` +
-        'Use --host 127.0.0.1 and put a proxy that authenticates in front of it.',
-    );
-  }
   const log = options.log ?? silentLog;
   const engine = await openEngine(options);
   let asking: Asking | null = null;
   try {
-    const metrics = createMetrics(engine, engine);
-    const app = buildApp({ api: engine, health: healthOf(engine, () => asking), events: engine, metrics, log });
+    await engine.keys.watch();
+    if (!engine.keys.areNeeded()) refuseToBeReached(options.host);
+    const metrics = createMetrics(engine, engine, () => engine.refused());
+    const app = buildApp({
+      api: engine,
+      health: healthOf(engine, () => asking),
+      events: engine,
+      metrics,
+      log,
+      keys: engine.keys,
+      ...(options.doors === undefined ? {} : { doors: options.doors }),
+    });
     await app.listen({ host: options.host, port: options.port });
     const [address] = app.addresses();
     const port = String(typeof address === 'object' ? address.port : options.port);
@@ -61,6 +72,14 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
     await engine.close();
     throw error;
   }
+}
+
+function refuseToBeReached(host: string): void {
+  if (isLoopback(host)) return;
+  throw new NoKeysError(
+    `Without API keys the server listens on this machine only (127.0.0.1), not on ${host}: ` +
+      'anybody who reached it could submit and read tasks.',
+  );
 }
 
 function healthOf(engine: Engine, asking: () => Asking | null): ServerHealth {

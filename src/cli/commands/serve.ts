@@ -1,5 +1,6 @@
 import type { Command } from 'commander';
 import type { Engine } from '../../engine/open-engine.js';
+import type { RunningServer } from '../../server/serve.js';
 import { describeServeConfig, serveSettings } from '../../runtime/config.js';
 import { CliError } from '../failure.js';
 import { paint, printFields, printLine } from '../output.js';
@@ -24,8 +25,14 @@ export function serveCommand(program: Command): void {
     .option('--no-wait', 'refuse to start when another process serves this database')
     .option('--heartbeat-seconds <seconds>', `${serveSettings.heartbeatIntervalMs.meaning} (10)`)
     .option('--lease-seconds <seconds>', `${serveSettings.leaseMs.meaning} (30)`)
+    .option('--max-active <tasks>', `${serveSettings.maxActive.meaning} (10,000,000)`)
+    .option('--max-active-medium <share>', `${serveSettings.maxActiveMedium.meaning} (90%)`)
+    .option('--max-active-low <share>', `${serveSettings.maxActiveLow.meaning} (80%)`)
     .option('--submit-limit-per-key <limits>', serveSettings.submitLimitPerKey.meaning)
     .option('--submit-limit-per-user <limits>', serveSettings.submitLimitPerUser.meaning)
+    .option('--cors-origins <origins>', serveSettings.corsOrigins.meaning)
+    .option('--open-metrics', 'answer /metrics without a key')
+    .option('--trust-proxy <networks>', serveSettings.trustProxy.meaning)
     .option('--log-level <level>', serveSettings.logLevel.meaning);
   withScaleOptions(withRedisOption(withDatabaseOptions(command))).action(async () =>
     runServe(command),
@@ -43,8 +50,11 @@ async function runServe(command: Command): Promise<void> {
   const { host, port, database, redisUrl, waitForTurn, logLevel } = config;
   const { heartbeatIntervalMs, leaseMs, wakeOrder, retainEndedDays, retainDeadLettersDays } =
     config;
+  const { maxActive, maxActiveMedium, maxActiveLow } = config;
   const { submitLimitPerKey, submitLimitPerUser } = config;
+  const { corsOrigins, openMetrics, trustProxy } = config;
   const server = await serve({
+    doors: { corsOrigins, openMetrics, trustProxy },
     host,
     port,
     database,
@@ -56,6 +66,9 @@ async function runServe(command: Command): Promise<void> {
       wakeOrder,
       retainEndedDays,
       retainDeadLettersDays,
+      maxActive,
+      maxActiveMedium,
+      maxActiveLow,
       submitLimitPerKey,
       submitLimitPerUser,
     },
@@ -71,10 +84,16 @@ async function runServe(command: Command): Promise<void> {
   const ready = `Sluice is ready at ${paint('bold', server.url)}`;
   const [standby] = standbys;
   printLine(standby === undefined ? ready : `Sluice stands by at ${server.url}: ${standby}`);
-  printFields(Object.entries(describeServeConfig(config)));
+  printFields([...Object.entries(describeServeConfig(config)), ['callers', callers(server)]]);
   const watch = standby === undefined ? undefined : announceTurn(server.engine, ready);
   await stopped;
   clearInterval(watch);
+}
+
+function callers({ engine }: RunningServer): string {
+  return engine.keys.areNeeded()
+    ? 'whoever has an API key'
+    : 'anybody on this machine; "sluice keys create" makes API keys';
 }
 
 /** Whoever reads along learns when a standby takes over. */
@@ -92,6 +111,12 @@ function explain(error: unknown, port: number): unknown {
   if (name === 'NotOurTurnError' && message.includes('REDIS_URL')) {
     return new CliError(message, {
       next: 'Give every server of this database the same REDIS_URL, or give it to none.',
+      cause: error,
+    });
+  }
+  if (name === 'NoKeysError') {
+    return new CliError(message, {
+      next: 'Make one first: sluice keys create --name admin --scopes admin',
       cause: error,
     });
   }
