@@ -27,7 +27,7 @@ export function operationRoutes(app: App, { health, metrics, doors }: AppParts):
       const reason = health.degradation();
       const notes = [...(health.notes?.() ?? [])];
       const live = { status: 'live' as const, ...(notes.length === 0 ? {} : { notes }) };
-      return reason === null ? live : { status: 'degraded', reason };
+      return reason === null ? live : { status: 'degraded' as const, reason };
     },
   );
 
