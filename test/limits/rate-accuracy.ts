@@ -24,6 +24,8 @@ export interface RateMeasured {
 
 const queue = 'q';
 const minuteMs = 60_000;
+/** As many wait at first; when half of them are taken, as many come. */
+const waiting = 100;
 const anyWork: TakeRequest = { taskTypes: null, capabilities: [], queues: null, count: 1 };
 
 /**
@@ -68,6 +70,7 @@ class Simulation {
   readonly #limit: RateLimit;
   #generation = 0;
   #offered = 0;
+  #taken: TaskId[] = [];
   #checkpoint: { tokens: number; atMs: number } | null = null;
 
   constructor(run: RateRun, limit: RateLimit) {
@@ -89,7 +92,8 @@ class Simulation {
       levels: this.#levels(),
       running: [],
     });
-    await first.offer(Array.from({ length: 100 }, () => this.#offer()));
+    this.#taken = [];
+    await first.offer(Array.from({ length: waiting }, () => this.#offer()));
   }
 
   /** Once a second. */
@@ -112,12 +116,19 @@ class Simulation {
         return answer.waitMs ?? Number.POSITIVE_INFINITY;
       case 'taken':
         this.grants.push(...answer.entries.map(() => this.#run.clock.nowMs()));
-        await Promise.all([
-          ready.finish(answer.entries.map(({ taskId }) => finished(taskId))),
-          ready.offer(answer.entries.map(() => this.#offer())),
-        ]);
+        this.#taken.push(...answer.entries.map(({ taskId }) => taskId));
+        if (this.#taken.length >= waiting / 2) await this.#refill(ready);
         return answer.waitMs ?? 0;
     }
+  }
+
+  async #refill(ready: ReadyQueue): Promise<void> {
+    const taken = this.#taken;
+    this.#taken = [];
+    await Promise.all([
+      ready.finish(taken.map(finished)),
+      ready.offer(taken.map(() => this.#offer())),
+    ]);
   }
 
   #levels(): { bucket: string; tokens: number }[] {
