@@ -6,7 +6,7 @@ import { runCli, startCli } from '../support/cli.js';
 import { until } from '../support/until.js';
 
 // Each starts an embedded database and three processes: on a busy machine that takes a while.
-describe('demo', { timeout: 180_000 }, () => {
+describe('demo', () => {
   let folder: string;
   let env: Record<string, string>;
   beforeAll(async () => {

@@ -7,7 +7,7 @@ import { Sluice, type TaskView } from '../../src/index.js';
 import { createDataFolder } from '../support/pglite.js';
 import { runExample, type ExampleOptions } from './run-example.js';
 
-describe('examples', { timeout: 180_000 }, () => {
+describe('examples', () => {
   let folder: string;
   let dataDir: string;
   beforeAll(async () => {

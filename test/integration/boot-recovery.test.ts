@@ -87,7 +87,7 @@ async function untilQueued(engine: Engine, orphans: Orphans): Promise<void> {
     if (to === 'queued') queued.add(taskId);
   });
   const areAll = () => [...orphans.keys()].every((taskId) => queued.has(taskId));
-  await until('all to be queued again', areAll, { deadlineMs: 60_000 });
+  await until('all to be queued again', areAll);
   unsubscribe();
 }
 
@@ -99,7 +99,7 @@ describe('orphans in the database', () => {
     });
     const first = { database: { ...freshPglite(), dataDir } };
     await recovers({ database: { kind: 'pglite', dataDir } }, first);
-  }, 120_000);
+  });
 
   it('R-RE6: are recovered at boot with no request made, on Postgres', async () => {
     const { url, drop } = await createTestDatabase();

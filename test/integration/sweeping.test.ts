@@ -138,7 +138,6 @@ describeOnEmptyPostgres('what a server asks of Postgres', (postgres) => {
       clock.advance(36_000);
       await worker.beat([task]);
       await until('ten sweeps', () => countSweeps(statements) >= 10 * part, {
-        deadlineMs: 60_000,
         everyMs: 1,
       });
     }
@@ -146,7 +145,7 @@ describeOnEmptyPostgres('what a server asks of Postgres', (postgres) => {
     const still = { currentStateDurationSeconds: 0 };
     expect({ ...after, ...still }).toEqual({ ...before, ...still });
     expect(await worker.complete(task)).toMatchObject({ accepted: true });
-  }, 180_000);
+  });
 
   it('R-ST3: beats that Postgres kept waiting take nothing back that came to the worker meanwhile', async () => {
     const { engine } = await open({ heartbeatIntervalMs: 200, leaseMs: 60_000 });
@@ -215,7 +214,7 @@ describeOnPostgres('two servers', (server) => {
       );
       return row?.held !== false;
     };
-    await until('nobody to hold anything', async () => !(await isHeld()), { deadlineMs: 90_000 });
+    await until('nobody to hold anything', async () => !(await isHeld()), { deadlineMs: 240_000 });
     const [row] = await server().sql<{ all: number; once: number }>(
       `select count(*)::int as all, count(*) filter (
          where retry_count = 1 and cardinality(past_attempts) = 1
@@ -223,5 +222,5 @@ describeOnPostgres('two servers', (server) => {
        )::int as once from sluice.tasks`,
     );
     expect(row).toEqual({ all: count, once: count });
-  }, 120_000);
+  });
 });

@@ -95,7 +95,7 @@ it('R-CH4, R-CH6, R-CH12, R-RE7: limits hold over 3 servers, one of them killed,
     Infinity,
   );
   expect(atOnce.most).toBe(slots.most);
-}, 300_000);
+});
 
 function calls(queue: string, length: number, holdMs: number): TaskDraft[] {
   const parameters = { hold_ms: holdMs };

@@ -24,7 +24,7 @@ it('R-RE8: Postgres killed under load: submits are told when to come back, nothi
     mostRetries: 0,
     survivors: 3,
   });
-}, 180_000);
+});
 
 // A lease that a busy machine does not lapse by itself. Three times in a row: test/integration/outages.test.ts
 it('R-RE1: server and Postgres away for longer than a lease: no task lost a retry to it', async () => {
@@ -33,4 +33,4 @@ it('R-RE1: server and Postgres away for longer than a lease: no task lost a retr
   const run = await goAway(mortal, { length, awayMs: 7_000, outages: 1 });
   const { completed, left, mostRetries } = run;
   expect({ completed, left, mostRetries }).toEqual({ completed: length, left: 0, mostRetries: 0 });
-}, 180_000);
+});

@@ -12,4 +12,4 @@ it('R-WO8: at SIGTERM 100 short tasks finish and 100 long ones go back at no cos
     longReleased: 100,
     mostRetries: 0,
   });
-}, 120_000);
+});

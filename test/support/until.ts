@@ -11,7 +11,7 @@ type Falsy = false | null | undefined | 0 | '';
 export async function until<Answer>(
   awaited: string,
   probe: () => Answer | Promise<Answer>,
-  { deadlineMs = 30_000, everyMs = 5 } = {},
+  { deadlineMs = 120_000, everyMs = 5 } = {},
 ): Promise<Exclude<Awaited<Answer>, Falsy>> {
   const startMs = performance.now();
   let cause: unknown;
