@@ -12,6 +12,7 @@ import { KnownRoutes } from './known-routes.js';
 import { LiveEvents } from './live-events.js';
 import { OpenRequests } from './open-requests.js';
 import { registerOpenApi } from './openapi.js';
+import { Overload } from './overload.js';
 import { noKeys } from './ports.js';
 import { refuseAddress, sendProblem } from './problem.js';
 import { watchRouteScopes } from './route-scopes.js';
@@ -57,6 +58,7 @@ export function buildApp(options: AppOptions): App {
   allowOrigins(app, parts.doors.corsOrigins);
   connections.watch(app);
   auth.watch(app);
+  new Overload().watch(app);
   new BodyBudget(parts.requestBytes).watch(app);
   app.addHook('preClose', (done) => {
     open.stop();

@@ -48,7 +48,7 @@ export function taskRoutes(app: App, { api, taskBytes }: AppParts, open: OpenReq
         body: taskDraftSchema,
         response: { 201: receiptSchema, 200: receiptSchema },
       },
-      config: { scope: 'submit', refusals: ['idempotency_conflict', 'refused'] },
+      config: { scope: 'submit', isShed: true, refusals: ['idempotency_conflict', 'refused'] },
     },
     async (request, reply) => {
       const { body, headers } = request;
