@@ -2,29 +2,35 @@ import { spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 
-/** The load runs on the last core and what it loads on all others, as if it came from another machine. */
-const last = availableParallelism() - 1;
-const forLoad = String(last);
-const forSystem = last === 1 ? '0' : `0-${last - 1}`;
+/**
+ * The load is on the last core and the server, with Postgres, on the first ones, as if it came from
+ * another machine. Workers have one in between; of two cores they share the one of the load.
+ */
+const cores = availableParallelism();
+const last = cores - 1;
+const ofWorkers = cores > 2 ? last - 1 : last;
+const lists = {
+  server: ofWorkers === 1 ? '0' : `0-${ofWorkers - 1}`,
+  workers: String(ofWorkers),
+  load: String(last),
+} as const;
 
-/** False where the system does not let us: both then share all cores. */
-export function putOnSystemCores(pids: readonly number[]): boolean {
-  return pids.every((pid) => put(pid, forSystem));
+/** False where the system does not let us: it then runs on any core. */
+export function putOnCore(whose: keyof typeof lists, pids: readonly number[]): boolean {
+  if (cores === 1) return false;
+  return pids.every((pid) => {
+    const { status } = spawnSync('taskset', ['-acp', lists[whose], String(pid)]);
+    return status === 0 || statOf(pid) === null;
+  });
 }
 
-export function putOnLoadCore(pid: number): boolean {
-  return put(pid, forLoad);
-}
-
-function put(pid: number, cores: string): boolean {
-  if (last === 0) return false;
-  return spawnSync('taskset', ['-acp', cores, String(pid)], { stdio: 'ignore' }).status === 0;
-}
-
-/** The parent of this backend and all its children; what it starts later runs where it does. */
+/**
+ * The parent of this backend and all its children; what it starts later runs where it does. Empty
+ * where Postgres is elsewhere.
+ */
 export function postgresPids(backend: number): readonly number[] {
   const postmaster = parentOf(backend);
-  if (postmaster === null) return [];
+  if (postmaster === null || !isPostgres(postmaster)) return [];
   const all = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
   return [postmaster, ...all.map(Number).filter((pid) => parentOf(pid) === postmaster)];
 }
@@ -40,6 +46,10 @@ const ticksPerSecond = 100;
 function parentOf(pid: number): number | null {
   const fields = statOf(pid);
   return fields === null ? null : Number(fields[1]);
+}
+
+function isPostgres(pid: number): boolean {
+  return readFileSync(`/proc/${pid}/comm`, 'utf8').startsWith('postgres');
 }
 
 /** From the state on; the name before it may hold anything. Null: there is no such process here. */

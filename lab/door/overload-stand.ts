@@ -2,11 +2,10 @@ import { join } from 'node:path';
 import type { Lab } from '../shared/lab.js';
 import { processMegabytes } from '../workers/process-memory.js';
 import { Fleet, type FleetWorker } from '../workers/fleet.js';
-import { cpuSecondsOf, postgresPids, putOnLoadCore, putOnSystemCores } from './cores.js';
+import { cpuSecondsOf, postgresPids, putOnCore } from './cores.js';
 import { Flood, type FloodOptions, type FloodReport } from './flood.js';
 
 export const ceiling = 2_000;
-const workerNames = ['a', 'b'];
 const concurrency = 100;
 const warmUpMs = 3_000;
 const probesPerSecond = 20;
@@ -33,40 +32,35 @@ export interface Phase {
   readonly health: FloodReport;
   readonly samples: readonly Sample[];
   /** Of one core. */
-  readonly cpu: { readonly server: number; readonly workers: number; readonly postgres: number };
+  readonly cpu: { readonly server: number; readonly worker: number; readonly postgres: number };
 }
 
-/** One server with a ceiling, two workers, and loads that come from a core of their own. */
+/** One server with a ceiling, one worker that is always busy, and a load from elsewhere. */
 export class OverloadStand implements AsyncDisposable {
   readonly fleet: Fleet;
   /** False: the load shares all cores with what it loads. */
   readonly isApart: boolean;
   readonly #lab: Lab;
-  readonly #workers: readonly FleetWorker[];
+  readonly #worker: FleetWorker;
   readonly #postgres: readonly number[];
 
-  private constructor(
-    lab: Lab,
-    fleet: Fleet,
-    workers: readonly FleetWorker[],
-    postgres: readonly number[],
-  ) {
+  private constructor(lab: Lab, fleet: Fleet, worker: FleetWorker, postgres: readonly number[]) {
     this.#lab = lab;
     this.fleet = fleet;
-    this.#workers = workers;
+    this.#worker = worker;
     this.#postgres = postgres;
-    this.isApart = putOnSystemCores([...this.#workerPids(), ...fleet.serverPids, ...postgres]);
+    this.isApart =
+      putOnCore('server', [...fleet.serverPids, ...postgres]) &&
+      putOnCore('workers', [worker.process.pid]);
   }
 
   static async open(lab: Lab): Promise<OverloadStand> {
     const fleet = await Fleet.start(lab.postgresUrl, {
       serveArgs: ['--max-active', String(ceiling)],
     });
-    const workers = await fleet.startWorkers(
-      workerNames.map((name) => ({ name, concurrency, module: tasks })),
-    );
+    const worker = await fleet.startWorker({ name: 'one', concurrency, module: tasks });
     const [row] = await fleet.database.query<{ pid: number }>('select pg_backend_pid() as pid');
-    return new OverloadStand(lab, fleet, workers, postgresPids(row?.pid ?? 0));
+    return new OverloadStand(lab, fleet, worker, postgresPids(row?.pid ?? 0));
   }
 
   /** A load from a full system on, so that what is measured is not how it fills. */
@@ -95,7 +89,7 @@ export class OverloadStand implements AsyncDisposable {
       samples,
       cpu: {
         server: (to.server - from.server) / seconds,
-        workers: (to.workers - from.workers) / seconds,
+        worker: (to.worker - from.worker) / seconds,
         postgres: (to.postgres - from.postgres) / seconds,
       },
     };
@@ -114,7 +108,7 @@ export class OverloadStand implements AsyncDisposable {
   #flood(name: string, options: Omit<FloodOptions, 'url' | 'warmUpMs'>): Flood {
     const report = this.fleet.file(`${name}.json`);
     const flood = new Flood(report, { ...options, url: this.fleet.url(0), warmUpMs });
-    if (this.isApart) putOnLoadCore(flood.pid);
+    if (this.isApart) putOnCore('load', [flood.pid]);
     return flood;
   }
 
@@ -123,7 +117,7 @@ export class OverloadStand implements AsyncDisposable {
     return {
       at: row?.at ?? new Date(),
       server: sumOf(this.fleet.serverPids),
-      workers: sumOf(this.#workerPids()),
+      worker: sumOf([this.#worker.process.pid]),
       postgres: sumOf(this.#postgres),
     };
   }
@@ -141,10 +135,6 @@ export class OverloadStand implements AsyncDisposable {
     const [pid = 0] = this.fleet.serverPids;
     const living = await this.fleet.countLiving();
     samples.push({ atMs: performance.now(), serverMb: processMegabytes(pid, 'VmRSS'), living });
-  }
-
-  #workerPids(): readonly number[] {
-    return this.#workers.map((worker) => worker.process.pid);
   }
 }
 

@@ -117,15 +117,15 @@ function arrangementRow({ isApart }: OverloadStand): Row {
   return noted({
     what: 'where they run',
     measured: isApart
-      ? 'load and probes on the last core; server, workers and Postgres on the others'
+      ? 'server and Postgres on cores of their own; the load on another, with the worker if there are but two'
       : 'all on all cores: the load takes from what it loads',
     numbers: { isApart: Number(isApart) },
   });
 }
 
 function peakRows({ before, after, over }: Pressed): Row[] {
-  const cpu = ({ cpu: { server, workers, postgres } }: Phase) =>
-    `${percent(server, 0)}, ${percent(workers, 0)}, ${percent(postgres, 0)}`;
+  const cpu = ({ cpu: { server, worker, postgres } }: Phase) =>
+    `${percent(server, 0)}, ${percent(worker, 0)}, ${percent(postgres, 0)}`;
   return [
     noted({
       what: 'peak, completed a second: before; after',
@@ -133,7 +133,7 @@ function peakRows({ before, after, over }: Pressed): Row[] {
       numbers: { before: before.completedPerSecond, after: after.completedPerSecond },
     }),
     noted({
-      what: 'of one core, server, workers, Postgres: at the peak; at overload',
+      what: 'of one core, server, worker, Postgres: at the peak; at overload',
       measured: `${cpu(before)}; ${cpu(over)}`,
       numbers: { serverAtPeak: before.cpu.server, serverAtOverload: over.cpu.server },
     }),
