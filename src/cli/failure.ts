@@ -42,6 +42,7 @@ function describeRefusal(error: SluiceError): string {
 function nextStep({ code, retryAfterSeconds }: SluiceError): string[] {
   switch (code) {
     case 'unauthorized':
+      return ['Set SLUICE_API_KEY to a valid key; "sluice keys create" makes one.'];
     case 'forbidden':
       return ['Set SLUICE_API_KEY to a key that may do this.'];
     case 'unavailable':

@@ -3,6 +3,7 @@ import { Command } from 'commander';
 import { demoCommand } from './commands/demo.js';
 import { dlqCommand } from './commands/dlq.js';
 import { doctorCommand } from './commands/doctor.js';
+import { keysCommand } from './commands/keys.js';
 import { limitCommand } from './commands/limit.js';
 import { limitsCommand } from './commands/limits.js';
 import { migrateCommand } from './commands/migrate.js';
@@ -38,6 +39,7 @@ export function buildProgram(): Command {
   resumeCommand(program);
   dlqCommand(program);
   workersCommand(program);
+  keysCommand(program);
   migrateCommand(program);
   doctorCommand(program);
   demoCommand(program);

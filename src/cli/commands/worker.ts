@@ -2,7 +2,7 @@ import { Option, type Command } from 'commander';
 import { workerConflicts } from '../../domain/setting-conflicts.js';
 import { CliError } from '../failure.js';
 import { names, wholeNumber } from '../options.js';
-import { urlOption } from '../remote.js';
+import { apiKeyOption, urlOption } from '../remote.js';
 import type { WorkerCommandOptions } from '../worker/options.js';
 
 const seconds = (min: number) => wholeNumber(min, 2_000_000);
@@ -16,6 +16,7 @@ export function workerCommand(program: Command): void {
       'exports what defineTask() answers; TypeScript or JavaScript',
     )
     .addOption(urlOption())
+    .addOption(apiKeyOption())
     .option('--concurrency <n>', 'tasks at once, in each process (1000)', wholeNumber(1, 100_000))
     .option(
       '--processes <n>',

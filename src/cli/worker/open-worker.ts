@@ -15,12 +15,12 @@ const patienceMs = 2_000;
 
 /** The worker that the command line describes; it does not run yet. */
 export async function openWorker(options: WorkerCommandOptions): Promise<OpenedWorker> {
-  const { url, module, metricsPort } = options;
+  const { module, metricsPort } = options;
   const definitions = await loadTaskDefinitions(module);
   const [{ Worker }, { createLog }, api, metrics] = await Promise.all([
     import('../../worker/worker.js'),
     import('../../runtime/log.js'),
-    remoteApi({ url }),
+    remoteApi(options),
     metricsPort === undefined ? null : openMetrics(definitions),
   ]);
   const worker = new Worker(api, definitions, {

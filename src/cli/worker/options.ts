@@ -5,6 +5,7 @@ import type { MetricsAddress } from './metrics-port.js';
 /** Of `sluice worker`, as they come from the command line. */
 export interface WorkerCommandOptions {
   readonly url: string;
+  readonly apiKey?: string;
   readonly module: string;
   readonly concurrency?: number;
   readonly queues?: readonly string[];

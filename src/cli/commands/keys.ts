@@ -1,0 +1,194 @@
+import { InvalidArgumentError, type Command } from 'commander';
+import { isScope, scopes, type Scope } from '../../domain/scopes.js';
+import type { KeyApi, KeyView } from '../../protocol/api.js';
+import { createdKeyToWire, keyPageToWire, keyToWire } from '../../protocol/keys-wire.js';
+import { CliError } from '../failure.js';
+import { names } from '../options.js';
+import { paint, printJson, printLine, printNote, printTable } from '../output.js';
+import { everyPage } from '../pages.js';
+import { readableAge } from '../readable.js';
+import { apiKeyOption, defaultUrl, remoteApi } from '../remote.js';
+import { loadServeConfig, withDatabaseOptions } from '../serve-config.js';
+
+interface KeyOptions {
+  readonly url?: string;
+  readonly apiKey?: string;
+  readonly json?: boolean;
+}
+
+interface CreateOptions extends KeyOptions {
+  readonly name: string;
+  readonly scopes: readonly Scope[];
+  readonly expires?: number;
+  readonly passesCeilings?: boolean;
+}
+
+export function keysCommand(program: Command): void {
+  const keys = program
+    .command('keys')
+    .description('API keys: who may call. On the database itself, or over a server with --url');
+  const list = withKeyOptions(keys.command('list', { isDefault: true }).description('List them'));
+  list.action(async (options: KeyOptions) => runList(list, options));
+  const create = withKeyOptions(
+    keys
+      .command('create')
+      .description('Make one; it is printed once, and only its hash is kept')
+      .requiredOption('--name <name>', 'for people, like ci')
+      .requiredOption(
+        '--scopes <scopes>',
+        `what it may do: ${scopes.join(', ')}, separated by commas; admin may all`,
+        scopeList,
+      )
+      .option(
+        '--expires <time>',
+        'like 90d, 12h or 30m; else it is good until revoked',
+        lifeSeconds,
+      )
+      .option('--passes-ceilings', 'its submits pass when a ceiling refuses all others'),
+  );
+  create.action(async (options: CreateOptions) => runCreate(create, options));
+  const revoke = withKeyOptions(
+    keys.command('revoke <id>').description('End one, and whoever signed in with it'),
+  );
+  revoke.action(async (id: string, options: KeyOptions) => runRevoke(revoke, id, options));
+}
+
+function withKeyOptions(command: Command): Command {
+  return withDatabaseOptions(command)
+    .option('--url <url>', 'a server to ask instead, with an admin key')
+    .addOption(apiKeyOption())
+    .option('--json', 'the answer as the API gives it, for programs');
+}
+
+async function runCreate(command: Command, options: CreateOptions): Promise<void> {
+  const { name, expires, passesCeilings } = options;
+  const created = await withKeys(command, options, (api) =>
+    api.createKey({
+      name,
+      scopes: options.scopes,
+      ...(expires === undefined ? {} : { expiresInSeconds: expires }),
+      ...(passesCeilings === undefined ? {} : { passesCeilings }),
+    }),
+  );
+  if (options.json === true) {
+    printJson(createdKeyToWire(created));
+    return;
+  }
+  printNote(`Key ${created.id} for ${created.name}. This is the only time it is shown:`);
+  printLine(created.key);
+  if (created.isFirst) {
+    printNote('It is the first: from now on every call needs a key. Commands take SLUICE_API_KEY.');
+  }
+}
+
+async function runList(command: Command, options: KeyOptions): Promise<void> {
+  const items = await withKeys(command, options, (api) => everyPage((page) => api.listKeys(page)));
+  if (options.json === true) printJson(keyPageToWire({ items, nextCursor: null }));
+  else if (items.length === 0) printLine('No API keys: "sluice keys create" makes one.');
+  else printKeys(items);
+}
+
+async function runRevoke(command: Command, id: string, options: KeyOptions): Promise<void> {
+  const key = await withKeys(command, options, (api) => api.revokeKey(id));
+  if (options.json === true) printJson(keyToWire(key));
+  else printLine(`${key.id} (${key.name}) is revoked; servers notice within seconds`);
+}
+
+/** A flag that names the database or the server counts more than a variable that names the other. */
+async function withKeys<Answer>(
+  command: Command,
+  { url, apiKey }: KeyOptions,
+  use: (api: KeyApi) => Promise<Answer>,
+): Promise<Answer> {
+  const { data, databaseUrl } = command.opts<{ data?: string; databaseUrl?: string }>();
+  const namesDatabase = data !== undefined || databaseUrl !== undefined;
+  const server = url ?? (namesDatabase ? undefined : process.env.SLUICE_URL);
+  if (url !== undefined && namesDatabase) {
+    throw new CliError('--url names a server: leave out --data and --database-url.', {
+      exitCode: 2,
+    });
+  }
+  if (server !== undefined && server !== '') return use(await remoteApi({ url: server, apiKey }));
+  return onDatabase(command, use);
+}
+
+async function onDatabase<Answer>(
+  command: Command,
+  use: (api: KeyApi) => Promise<Answer>,
+): Promise<Answer> {
+  const { database } = await loadServeConfig(command);
+  const [{ openDatabase }, { StoredKeys }, { migrate }, { silentLog }] = await Promise.all([
+    import('../../engine/open-engine.js'),
+    import('../../engine/stored-keys.js'),
+    import('../../store/migrate.js'),
+    import('../../runtime/log.js'),
+  ]);
+  const db = await openDatabase(database, silentLog).catch((error: unknown) => {
+    throw explain(error);
+  });
+  try {
+    await migrate(db);
+    return await use(new StoredKeys(db));
+  } finally {
+    await db.close();
+  }
+}
+
+function explain(error: unknown): unknown {
+  if (!(error instanceof Error) || error.name !== 'DataFolderInUseError') return error;
+  return new CliError(error.message, {
+    next: `Is it a server? Then ask it: add --url ${defaultUrl}`,
+    cause: error,
+  });
+}
+
+function printKeys(keys: readonly KeyView[]): void {
+  const now = new Date();
+  const newestFirst = keys.toSorted((a, b) => b.createdAt.getTime() - a.createdAt.getTime());
+  printTable(
+    [
+      { title: 'key' },
+      { title: 'name' },
+      { title: 'scopes' },
+      { title: 'made' },
+      { title: 'used' },
+      { title: 'state' },
+    ],
+    newestFirst.map((key) => [
+      key.id,
+      key.name,
+      key.scopes.join(', ') + (key.passesCeilings ? ', passes ceilings' : ''),
+      readableAge(key.createdAt, now),
+      key.lastUsedAt === null ? 'never' : readableAge(key.lastUsedAt, now),
+      stateText(key, now),
+    ]),
+  );
+}
+
+function stateText({ revokedAt, expiresAt }: KeyView, now: Date): string {
+  if (revokedAt !== null) return paint('red', 'revoked');
+  if (expiresAt === null) return 'good';
+  return expiresAt > now ? `good until ${expiresAt.toISOString()}` : paint('yellow', 'expired');
+}
+
+function scopeList(text: string): Scope[] {
+  const given = names(text);
+  const known = given.filter(isScope);
+  if (known.length > 0 && known.length === given.length) return known;
+  throw new InvalidArgumentError(`There are ${scopes.join(', ')}, separated by commas.`);
+}
+
+const unitSeconds: ReadonlyMap<string, number> = new Map([
+  ['s', 1],
+  ['m', 60],
+  ['h', 3_600],
+  ['d', 86_400],
+]);
+const longestDays = 3_650;
+
+function lifeSeconds(text: string): number {
+  const [, count, unit = ''] = /^(\d{1,9})([smhd])$/.exec(text) ?? [];
+  const seconds = Number(count) * (unitSeconds.get(unit) ?? NaN);
+  if (seconds >= 1 && seconds <= longestDays * 86_400) return seconds;
+  throw new InvalidArgumentError(`It must be like 90d, 12h, 30m or 45s, up to ${longestDays}d.`);
+}
