@@ -4,6 +4,7 @@ import type { FastifyBaseLogger, FastifyInstance, RawServerDefault } from 'fasti
 import type { SluiceApi } from '../protocol/api.js';
 import type { Logger } from '../runtime/log.js';
 import type { ConnectionLimits } from './connection-limits.js';
+import type { Overload } from './overload.js';
 import type { EventSource, KeyRing, Metrics, ServerHealth } from './ports.js';
 
 export type App = FastifyInstance<
@@ -27,6 +28,7 @@ export interface AppParts {
   readonly connections: ConnectionLimits;
   readonly keys: KeyRing;
   readonly doors: Doors;
+  readonly overload: Overload;
 }
 
 /** Who is let nearer than by default. */
@@ -39,10 +41,10 @@ export interface Doors {
   readonly trustProxy: readonly string[];
 }
 
-type Bounded = 'taskBytes' | 'requestBytes' | 'connections' | 'doors' | 'keys';
+type Bounded = 'taskBytes' | 'requestBytes' | 'connections' | 'doors' | 'keys' | 'overload';
 
 export type AppOptions = Omit<AppParts, Bounded> &
-  Partial<Pick<AppParts, 'taskBytes' | 'requestBytes' | 'keys'>> & {
+  Partial<Pick<AppParts, 'taskBytes' | 'requestBytes' | 'keys' | 'overload'>> & {
     readonly doors?: Partial<Doors>;
     readonly connections?: Partial<ConnectionLimits>;
   };

@@ -45,6 +45,7 @@ export function buildApp(options: AppOptions): App {
     connections: { ...connectionLimits, ...options.connections },
     keys: options.keys ?? noKeys,
     doors: { ...closedDoors, ...options.doors },
+    overload: options.overload ?? new Overload(),
   };
   const connections = new Connections(parts.connections);
   const app = createApp(parts, connections);
@@ -58,7 +59,7 @@ export function buildApp(options: AppOptions): App {
   allowOrigins(app, parts.doors.corsOrigins);
   connections.watch(app);
   auth.watch(app);
-  new Overload().watch(app);
+  parts.overload.watch(app);
   new BodyBudget(parts.requestBytes).watch(app);
   app.addHook('preClose', (done) => {
     open.stop();

@@ -20,6 +20,7 @@ describe('a server that has more to do than it can', () => {
     expect(refused.statusCode).toBe(429);
     expect(refused.json()).toMatchObject({ code: 'refused', instance: '/submit' });
     expect(Number(refused.headers['retry-after'])).toBeGreaterThanOrEqual(1);
+    expect(overload.refused).toBe(1);
     for (const url of ['/health', '/poll']) {
       expect((await app.inject({ url })).statusCode).toBe(200);
     }

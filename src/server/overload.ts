@@ -30,9 +30,15 @@ export class Overload {
   readonly #random: () => number;
   #shedding = noShedding;
   #submitsUnderWay = 0;
+  #refused = 0;
 
   constructor(random: () => number = Math.random) {
     this.#random = random;
+  }
+
+  /** How many, since this process began. */
+  get refused(): number {
+    return this.#refused;
   }
 
   /** After it is known who calls. */
@@ -55,6 +61,7 @@ export class Overload {
       }
       const chance = this.#random();
       if (chance < this.#shedding.share) {
+        this.#refused += 1;
         sendProblem(refusalFor(chance / this.#shedding.share), request, reply);
         return;
       }

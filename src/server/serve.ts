@@ -5,6 +5,7 @@ import { silentLog } from '../runtime/log.js';
 import { buildApp } from './app.js';
 import type { Doors } from './app-parts.js';
 import { createMetrics } from './metrics.js';
+import { Overload } from './overload.js';
 import type { ServerHealth } from './ports.js';
 import { Asking } from './provisioner/asking.js';
 import type { Provisioner } from './provisioner/provisioner.js';
@@ -38,7 +39,11 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
   try {
     await engine.keys.watch();
     if (!engine.keys.areNeeded()) refuseToBeReached(options.host);
-    const metrics = createMetrics(engine, engine, () => engine.refused());
+    const overload = new Overload();
+    const metrics = createMetrics(engine, engine, () => ({
+      ...engine.refused(),
+      overload: overload.refused,
+    }));
     const app = buildApp({
       api: engine,
       health: healthOf(engine, () => asking),
@@ -46,6 +51,7 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
       metrics,
       log,
       keys: engine.keys,
+      overload,
       ...(options.doors === undefined ? {} : { doors: options.doors }),
     });
     await app.listen({ host: options.host, port: options.port });
