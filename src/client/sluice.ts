@@ -1,4 +1,5 @@
 import type { OpenEngineOptions } from '../engine/open-engine.js';
+import type { PayloadLogging } from '../engine/payload-log.js';
 import type { SubmissionLimit } from '../domain/submission-limit.js';
 import { defined } from '../protocol/defined.js';
 import type { TaskEvent } from '../protocol/events.js';
@@ -26,6 +27,8 @@ export interface OpenOptions {
   /** Hears of every change of state that this process brings about, after its commit. */
   readonly onTaskEvent?: (event: TaskEvent) => void;
   readonly log?: Logger;
+  /** Writes parameters, results and errors to the log, as `redact` leaves them. */
+  readonly logPayloads?: PayloadLogging;
 }
 
 export type Sluice = SluiceClient;
@@ -34,7 +37,7 @@ export const Sluice = {
   /** Embedded: the engine runs in this process, on an embedded Postgres or on a server. */
   async open(options: OpenOptions = {}): Promise<Sluice> {
     const database = databaseOf(options);
-    const { redisUrl, role, log } = options;
+    const { redisUrl, role, log, logPayloads } = options;
     if (redisUrl !== undefined && database.kind === 'pglite') {
       throw new TypeError('redisUrl needs a databaseUrl: the embedded database has one process');
     }
@@ -51,6 +54,7 @@ export const Sluice = {
         submitLimitPerUser: options.submitLimitPerUser,
       }),
       ...(log === undefined ? {} : { log }),
+      ...(logPayloads === undefined ? {} : { logPayloads }),
     });
     if (options.onTaskEvent !== undefined) engine.subscribe(options.onTaskEvent);
     return new SluiceClient(engine, () => engine.close());

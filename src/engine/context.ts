@@ -9,6 +9,7 @@ import type { Logger } from '../runtime/log.js';
 import { DatabaseAwayError, LockedError, type Database, type Instant } from '../store/database.js';
 import type { ReadyQueueMode } from '../store/serving.js';
 import type { TaskEvents } from './events.js';
+import type { PayloadLog } from './payload-log.js';
 import type { EngineSettings } from './settings.js';
 
 /** What every use case works with. */
@@ -28,6 +29,8 @@ export interface EngineContext {
   /** Absent: the defaults. */
   readonly scaling?: ScalingSettings;
   readonly log: Logger;
+  /** Absent: no parameter and no result is ever logged. */
+  readonly payloads?: PayloadLog;
   /** In [0, 1). */
   readonly random: () => number;
   /** Null in production: the database's own clock counts. */

@@ -372,15 +372,19 @@ export class Engine implements api.SluiceApi {
     }
   }
 
-  submit(draft: api.TaskDraft, caller = api.anybody): Promise<api.Receipt> {
-    return refusing(this.#submit.submit(draft, caller));
+  async submit(draft: api.TaskDraft, caller = api.anybody): Promise<api.Receipt> {
+    const receipt = await refusing(this.#submit.submit(draft, caller));
+    this.#context.payloads?.submitted([draft], [{ kind: 'accepted', receipt }]);
+    return receipt;
   }
 
-  submitMany(
+  async submitMany(
     drafts: readonly api.TaskDraft[],
     caller = api.anybody,
   ): Promise<readonly api.SubmitOutcome[]> {
-    return refusing(this.#submit.submitMany(drafts, caller));
+    const outcomes = await refusing(this.#submit.submitMany(drafts, caller));
+    this.#context.payloads?.submitted(drafts, outcomes);
+    return outcomes;
   }
 
   getTask(taskId: TaskId, options?: { readonly history?: boolean }): Promise<api.TaskView> {
@@ -512,6 +516,7 @@ export class Engine implements api.SluiceApi {
     _workerId: WorkerId,
     reports: readonly api.Report[],
   ): Promise<readonly api.ReportAnswer[]> {
+    this.#context.payloads?.reported(reports);
     const answers = await this.#report.report(reports);
     await refusing(this.#attempts.letGo(reports.filter((_, index) => !answers[index]?.accepted)));
     return answers;

@@ -10,6 +10,7 @@ import { migrate } from '../store/migrate.js';
 import type { EngineContext } from './context.js';
 import { Engine, type Role } from './engine.js';
 import { TaskEvents } from './events.js';
+import { PayloadLog, type PayloadLogging } from './payload-log.js';
 import { engineSettings, type EngineSettings } from './settings.js';
 
 export type { Engine, Role } from './engine.js';
@@ -28,6 +29,8 @@ export interface OpenEngineOptions {
   readonly waitForTurn?: boolean;
   readonly onStandby?: (message: string) => void;
   readonly log?: Logger;
+  /** Writes parameters, results and errors to the log. Absent: they never appear there. */
+  readonly logPayloads?: PayloadLogging;
   readonly settings?: Partial<EngineSettings>;
   readonly scaling?: Partial<ScalingSettings>;
   /** For tests: every decision about time then goes by this clock. */
@@ -137,6 +140,9 @@ function createContext(
     settings: options.settings,
     scaling: scalingSettings(options.scaling),
     log,
+    ...(options.logPayloads === undefined
+      ? {}
+      : { payloads: new PayloadLog(log, options.logPayloads) }),
     random: options.random ?? Math.random,
     clock: options.clock ?? null,
   };

@@ -42,7 +42,9 @@ describe('checkServeConfig', () => {
         corsOrigins: [],
         openMetrics: false,
         trustProxy: [],
+        maxConnections: 10_000,
         logLevel: 'info',
+        logPayloads: false,
       },
     });
   });

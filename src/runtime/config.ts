@@ -68,7 +68,9 @@ export interface ServeConfig {
   readonly openMetrics: boolean;
   /** Who is believed where a call comes from. */
   readonly trustProxy: readonly string[];
+  readonly maxConnections: number;
   readonly logLevel: string;
+  readonly logPayloads: boolean;
 }
 
 export type CheckedConfig =
@@ -213,7 +215,21 @@ export const serveSettings = {
     [],
     'proxies in front that are believed who calls and whether by TLS (X-Forwarded-…)',
   ),
+  maxConnections: setting(
+    '--max-connections',
+    ['SLUICE_MAX_CONNECTIONS'],
+    whole(1, 1_000_000),
+    10_000,
+    'connections to this server at most; health checks have places besides',
+  ),
   logLevel: setting('--log-level', ['SLUICE_LOG_LEVEL'], oneOf(logLevels), 'info', 'what to log'),
+  logPayloads: setting(
+    '--log-payloads',
+    ['SLUICE_LOG_PAYLOADS'],
+    yesOrNo,
+    false,
+    'whether parameters, results and errors of tasks are logged, without what is called a secret',
+  ),
 } as const;
 
 type SettingName = keyof typeof serveSettings;
@@ -248,7 +264,9 @@ export function checkServeConfig(sources: ConfigSources): CheckedConfig {
     corsOrigins: read('corsOrigins', serveSettings.corsOrigins),
     openMetrics: read('openMetrics', serveSettings.openMetrics),
     trustProxy: read('trustProxy', serveSettings.trustProxy),
+    maxConnections: read('maxConnections', serveSettings.maxConnections),
     logLevel: read('logLevel', serveSettings.logLevel),
+    logPayloads: read('logPayloads', serveSettings.logPayloads),
   };
   problems.push(...contradictions(given, sources));
   if (problems.length > 0) return { kind: 'invalid', problems };
@@ -273,7 +291,7 @@ export function describeServeConfig(config: ServeConfig): Readonly<Record<string
     ...submitLimitsText('submits per key', config.submitLimitPerKey),
     ...submitLimitsText('submits per user', config.submitLimitPerUser),
     ...describeScaling(config.scaling),
-    log: config.logLevel,
+    log: `${config.logLevel}${config.logPayloads ? ', with payloads' : ''}`,
   };
 }
 
@@ -308,7 +326,9 @@ function toConfig(given: Given, sources: ConfigSources): ServeConfig {
     corsOrigins: given.corsOrigins,
     openMetrics: given.openMetrics,
     trustProxy: given.trustProxy,
+    maxConnections: given.maxConnections,
     logLevel,
+    logPayloads: given.logPayloads,
   };
 }
 

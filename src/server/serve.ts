@@ -14,6 +14,8 @@ export interface ServeOptions extends OpenEngineOptions {
   readonly host: string;
   /** 0 takes any free port. */
   readonly port: number;
+  /** More are told that there are too many. Default 10,000. */
+  readonly maxConnections?: number;
   /** Whom to ask for workers, for a server at this address. */
   readonly provisioner?: (url: string) => Provisioner;
   readonly doors?: Partial<Doors>;
@@ -44,6 +46,7 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
       ...engine.refused(),
       overload: overload.refused,
     }));
+    const { maxConnections } = options;
     const app = buildApp({
       api: engine,
       health: healthOf(engine, () => asking),
@@ -53,6 +56,7 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
       keys: engine.keys,
       overload,
       ...(options.doors === undefined ? {} : { doors: options.doors }),
+      ...(maxConnections === undefined ? {} : { connections: { maxConnections } }),
     });
     await app.listen({ host: options.host, port: options.port });
     const [address] = app.addresses();

@@ -20,8 +20,10 @@ type Parent = 'task_inputs' | 'task_history';
 /** A day's partition on its way out; whoever began it may have died half-way. */
 interface DayTable {
   readonly name: string;
-  readonly parent: Parent;
   readonly state: 'attached' | 'detaching' | 'detached';
+  /** Statements, with the names as Postgres itself quotes them. */
+  readonly detach: string;
+  readonly drop: string;
 }
 
 /**
@@ -34,12 +36,12 @@ export function dropHistory(
   limit: number,
   now: Instant,
 ): Promise<string[]> {
-  return dropDays(db, 'task_history', 'true', [keptDays, limit, now]);
+  return dropDays(db, findEndedHistory, 'task_history', [keptDays, limit, now]);
 }
 
 /** Drops the days of inputs of which no task is left, neither among the living nor in history. */
 export function dropInputs(db: Queryable, limit: number, now: Instant): Promise<string[]> {
-  return dropDays(db, 'task_inputs', isUnused, [0, limit, now]);
+  return dropDays(db, findUnusedInputs, 'task_inputs', [0, limit, now]);
 }
 
 /**
@@ -76,26 +78,28 @@ with days as (
   where child.relnamespace = 'sluice'::regnamespace and child.relkind = 'r'
     and child.relname ~ ('^' || $1::text || '_\\d{8}$')
 )
-select found.name, found.state
+select
+  found.name, found.state,
+  format('alter table sluice.%I detach partition sluice.%I', $1::text, found.name) as detach,
+  format('drop table if exists sluice.%I', found.name) as drop
 from days found, (select coalesce($4::timestamptz, now()) at time zone 'UTC' as now) clock
 where found.day < least((clock.now - $2::float8 * interval '1 day')::date, clock.now::date - 2)
   and (found.state <> 'attached' or (${isDone}))
 order by found.day
 limit $3`;
 
+const findEndedHistory = findDaysSql('true');
+const findUnusedInputs = findDaysSql(isUnused);
+
 async function dropDays(
   db: Queryable,
+  findSql: typeof findEndedHistory,
   parent: Parent,
-  isDone: string,
   parameters: readonly unknown[],
 ): Promise<string[]> {
-  const found = await db.query<Omit<DayTable, 'parent'>>(findDaysSql(isDone), [
-    parent,
-    ...parameters,
-  ]);
   const dropped: string[] = [];
-  for (const { name, state } of found) {
-    if (await drop(db, { name, parent, state })) dropped.push(name);
+  for (const day of await db.query<DayTable>(findSql, [parent, ...parameters])) {
+    if (await drop(db, day)) dropped.push(day.name);
   }
   return dropped;
 }
@@ -106,12 +110,11 @@ async function dropDays(
  * waits. It waits itself, for those that are at the table, at most the session's lock_timeout; what
  * was begun then is finished another time, by whichever server comes first.
  */
-async function drop(db: Queryable, { name, parent, state }: DayTable): Promise<boolean> {
-  const detach = `alter table sluice.${parent} detach partition sluice.${name}`;
+async function drop(db: Queryable, { state, detach, drop }: DayTable): Promise<boolean> {
   try {
     if (state === 'attached') await db.query(`${detach} concurrently`);
     if (state === 'detaching') await db.query(`${detach} finalize`);
-    await db.query(`drop table if exists sluice.${name}`);
+    await db.query(drop);
     return true;
   } catch (error) {
     if (error instanceof LockedError || isDoneByAnother(error)) return false;

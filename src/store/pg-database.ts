@@ -8,6 +8,7 @@ import {
   type Queryable,
 } from './database.js';
 import { DatabaseClock } from './database-clock.js';
+import { withoutValues } from './without-values.js';
 
 export interface PgDatabaseOptions {
   readonly url: string;
@@ -167,7 +168,8 @@ async function withClient<T>(client: pg.PoolClient, work: () => Promise<T>): Pro
   }
 }
 
-function translate(error: unknown): unknown {
+function translate(thrown: unknown): unknown {
+  const error = withoutValues(thrown);
   if (isAway(error)) return new DatabaseAwayError('Postgres is away', { cause: error });
   if (lockedCodes.has(codeOf(error))) return new LockedError('A row is locked', { cause: error });
   return error;

@@ -5,6 +5,7 @@ import { PGlite, type PGliteOptions } from '@electric-sql/pglite';
 
 import { lockDataFolder } from './data-folder-lock.js';
 import { sessionSettings, type Database, type Queryable } from './database.js';
+import { withoutValues } from './without-values.js';
 
 export interface PgliteDatabaseOptions {
   /** Absent: in memory. */
@@ -78,8 +79,13 @@ function turnGiver(): () => Promise<void> {
 
 function queryable(connection: Pick<PGlite, 'query' | 'exec'>): Queryable {
   return {
-    query: async <Row>(text: string, parameters?: readonly unknown[]) =>
-      (await connection.query<Row>(text, parameters as unknown[] | undefined)).rows,
+    query: async <Row>(text: string, parameters?: readonly unknown[]) => {
+      try {
+        return (await connection.query<Row>(text, parameters as unknown[] | undefined)).rows;
+      } catch (error) {
+        throw withoutValues(error);
+      }
+    },
     run: async (script) => {
       await connection.exec(script);
     },

@@ -33,7 +33,9 @@ export function serveCommand(program: Command): void {
     .option('--cors-origins <origins>', serveSettings.corsOrigins.meaning)
     .option('--open-metrics', 'answer /metrics without a key')
     .option('--trust-proxy <networks>', serveSettings.trustProxy.meaning)
-    .option('--log-level <level>', serveSettings.logLevel.meaning);
+    .option('--max-connections <n>', `${serveSettings.maxConnections.meaning} (10,000)`)
+    .option('--log-level <level>', serveSettings.logLevel.meaning)
+    .option('--log-payloads', serveSettings.logPayloads.meaning);
   withScaleOptions(withRedisOption(withDatabaseOptions(command))).action(async () =>
     runServe(command),
   );
@@ -74,7 +76,9 @@ async function runServe(command: Command): Promise<void> {
     },
     scaling: config.scaling.settings,
     ...(provisioner === undefined ? {} : { provisioner }),
+    maxConnections: config.maxConnections,
     log: createLog(logLevel),
+    ...(config.logPayloads ? { logPayloads: {} } : {}),
     onStandby: (message) => standbys.push(message),
   }).catch((error: unknown) => {
     throw explain(error, port);
