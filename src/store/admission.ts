@@ -114,16 +114,15 @@ export async function setCeiling(
   queue: string,
   maxActive: number | null,
 ): Promise<void> {
-  const known = await db.query(
-    `update sluice.admission set max_active = $2::integer where scope = $1 and $2 is not null
-     returning scope`,
-    [queue, maxActive],
-  );
-  if (known.length > 0) return;
   if (maxActive === null) {
     await removeCeiling(db, queue);
     return;
   }
+  const known = await db.query(
+    'update sluice.admission set max_active = $2::integer where scope = $1 returning scope',
+    [queue, maxActive],
+  );
+  if (known.length > 0) return;
   await db.transaction(async (tx) => {
     await tx.run('lock table sluice.admission, sluice.departures in share row exclusive mode');
     await tx.query(
