@@ -15,7 +15,8 @@ import {
 } from '../store/submission-limits.js';
 import { instant, judgeDatabaseFailure, type EngineContext } from './context.js';
 
-const maxTasksAtOnce = 1_000;
+/** The rows of all who submit are locked until the last of them is counted. */
+const maxTasksAtOnce = 500;
 
 /** Its API key or its user submitted as much as they may. */
 export interface OverLimit {
@@ -99,7 +100,7 @@ export class SubmissionLimits {
       const users = await this.#spend(submitLimitPerUser, submissions.map(userOf), spent);
       const keys = await this.#spend(
         submitLimitPerKey,
-        submissions.map(({ owner }, n) => (users[n]?.kind === 'short' ? null : `key ${owner}`)),
+        submissions.map((one, n) => (users[n]?.kind === 'short' ? null : keyOf(one))),
         spent,
       );
       const known = await this.#findKnown(
@@ -140,8 +141,9 @@ export class SubmissionLimits {
     const grants = await spendSubmissions(this.#context.db, limits, wants, now);
     const grantOf = new Map(grants.map((grant) => [grant.subject, { ...grant }]));
     return subjects.map((subject): Share => {
-      const grant = subject === null ? undefined : grantOf.get(subject);
-      if (grant === undefined) return unlimited;
+      if (subject === null) return unlimited;
+      const grant = grantOf.get(subject);
+      if (grant === undefined) throw new Error('a submission was not answered');
       if (grant.granted === 0) {
         const short = shortage(limits, grant.slots ?? [], grant.atMs);
         if (short === null) throw new Error('a limit that has room refused a task');
@@ -183,6 +185,11 @@ export class SubmissionLimits {
   }
 }
 
+function keyOf({ owner }: Submission): string {
+  return `key ${owner}`;
+}
+
+/** As it comes back from Postgres: what is no text is not counted as another user. */
 function userOf({ task }: Submission): string | null {
-  return task.userId === null ? null : `user ${task.userId}`;
+  return task.userId === null ? null : Buffer.from(`user ${task.userId}`).toString();
 }

@@ -154,6 +154,16 @@ describeOnPostgres('submission limits', (server) => {
     expect(countOf(outcomes)).toBe(3);
   });
 
+  it('R-AD4: a user by a name that is no text is limited as well', async () => {
+    const { engine } = under;
+    const caller = freshCaller();
+    const batch = ['\ud800', '\udfff', '\ufffd'].map((end) => ({
+      ...task,
+      userId: `${caller.owner} ${end}`,
+    }));
+    expect(accepted(await engine.submitMany(batch, caller))).toEqual([true, true, false]);
+  });
+
   it('R-AD4: callers without a key count as one', async () => {
     const { engine, clock } = under;
     clock.advance(120_000);
