@@ -68,7 +68,7 @@ describe('R-WO10: sluice worker --processes', () => {
 
   it('runs tasks in all of them, and a killed one is started again', async () => {
     // Its task is given to another when its worker has been silent for this long.
-    const server = await startServer({ heartbeatIntervalMs: 500, leaseMs: 3_000 });
+    const server = await startServer({ heartbeatIntervalMs: 500, leaseMs: 8_000 });
     const named = ['--name', 'calls', '--module', typedTasks];
     const worker = await startWorker(server, 3, ...named, '--drain-timeout', '1');
     const ids = await submit(server, 'hold', 6);

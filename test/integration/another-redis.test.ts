@@ -5,7 +5,8 @@ import { askRedis, startRedis, type RunningRedis } from '../support/services/red
 import { until } from '../support/until.js';
 import { describeOnPostgres } from './support.js';
 
-const settings = { servingLeaseMs: 2_000, servingRenewMs: 300 };
+// A lease that a busy machine does not let lapse by itself.
+const settings = { servingLeaseMs: 5_000, servingRenewMs: 300 };
 
 describeOnPostgres('servers with different Redises', (server) => {
   let redis: RunningRedis;

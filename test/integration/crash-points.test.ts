@@ -114,7 +114,7 @@ async function recoversAtBoot(database: DatabaseOptions): Promise<void> {
   const engine = await openEngine({
     database,
     // Long beside a sweep of a busy machine: what timed out is ended before its silent worker is buried.
-    settings: { ...quickTicks, heartbeatIntervalMs: 100, leaseMs: 3_000 },
+    settings: { ...quickTicks, heartbeatIntervalMs: 100, leaseMs: 6_000 },
   });
   onTestFinished(() => engine.close());
   const view = async ([name, taskId]: readonly [string, TaskId]) => {

@@ -4,6 +4,7 @@ import { NotOurTurnError, type Engine } from '../../src/engine/open-engine.js';
 import type { QueueChange } from '../../src/protocol/api.js';
 import { openLine } from '../support/line.js';
 import { askRedis, startRedis, type RunningRedis } from '../support/services/redis-server.js';
+import { staysWithin } from '../support/stays-within.js';
 import { until } from '../support/until.js';
 import { describeOnPostgres, drafts, submitAll, TestWorker, untilStatus } from './support.js';
 
@@ -31,28 +32,33 @@ describeOnPostgres('many servers', (server) => {
   it('R-CH12: an offer wakes a poll that waits at another server', async () => {
     const [first, second] = await Promise.all([open(), open()]);
     const worker = await TestWorker.register(second, { queues: ['wakes'] });
-    const waiting = worker.look(1, { waitMs: 20_000 });
-    await settle();
-    const beganMs = performance.now();
-    await first.submit({ taskType: 'noop', queue: 'wakes' });
-    const tasks = await waiting;
-    expect(tasks).toHaveLength(1);
-    // Sooner than any poll looks again by itself.
-    expect(performance.now() - beganMs).toBeLessThan(4_000);
-    await worker.completeAll(tasks);
+    const wake = async () => {
+      const waiting = worker.look(1, { waitMs: 60_000 });
+      await settle();
+      const beganMs = performance.now();
+      await first.submit({ taskType: 'noop', queue: 'wakes' });
+      const tasks = await waiting;
+      expect(tasks).toHaveLength(1);
+      await worker.completeAll(tasks);
+      return performance.now() - beganMs;
+    };
+    expect(await staysWithin(soonerThanALookMs, wake)).toBe(true);
   });
 
   it('R-CH12: a cancelled task is told to its worker, whichever server it polls', async () => {
     const [first, second] = await Promise.all([open(), open()]);
-    await first.submit({ taskType: 'noop', queue: 'cancels' });
     const worker = await TestWorker.register(second, { queues: ['cancels'] });
-    const { taskId } = await worker.takeOne();
-    const news = second.poll(worker.workerId, { availableCapacity: 1, waitMs: 20_000 });
-    await settle();
-    const beganMs = performance.now();
-    await expect(first.cancelTask(taskId)).resolves.toMatchObject({ workerNotified: true });
-    expect((await news).cancelled).toEqual([taskId]);
-    expect(performance.now() - beganMs).toBeLessThan(4_000);
+    const cancel = async () => {
+      await first.submit({ taskType: 'noop', queue: 'cancels' });
+      const { taskId } = await worker.takeOne();
+      const news = second.poll(worker.workerId, { availableCapacity: 1, waitMs: 60_000 });
+      await settle();
+      const beganMs = performance.now();
+      await expect(first.cancelTask(taskId)).resolves.toMatchObject({ workerNotified: true });
+      expect((await news).cancelled).toEqual([taskId]);
+      return performance.now() - beganMs;
+    };
+    expect(await staysWithin(soonerThanALookMs, cancel)).toBe(true);
   });
 
   it('R-WO8: a worker that left at one server is given nothing by a poll that waits at another', async () => {
@@ -117,22 +123,24 @@ describeOnPostgres('many servers', (server) => {
 
   it('R-CH12: what one worker leaves over, a worker that waits at another server takes', async () => {
     const [first, second] = await Promise.all([open(), open()]);
-    await first.pauseQueue('over');
-    await submitAll(first, drafts(4, { taskType: 'noop', queue: 'over' }));
-    const waiting = [first, second, second, second].map(async (engine) => {
-      const worker = await TestWorker.register(engine, { queues: ['over'], capacity: 1 });
-      return worker.look(1, { waitMs: 20_000 });
-    });
-    await settle();
-    const beganMs = performance.now();
-    await first.resumeQueue('over');
-    expect((await Promise.all(waiting)).flat()).toHaveLength(4);
-    // Sooner than any poll looks again by itself.
-    expect(performance.now() - beganMs).toBeLessThan(4_000);
+    const resume = async () => {
+      await first.pauseQueue('over');
+      await submitAll(first, drafts(4, { taskType: 'noop', queue: 'over' }));
+      const waiting = [first, second, second, second].map(async (engine) => {
+        const worker = await TestWorker.register(engine, { queues: ['over'], capacity: 1 });
+        return worker.look(1, { waitMs: 60_000 });
+      });
+      await settle();
+      const beganMs = performance.now();
+      await first.resumeQueue('over');
+      expect((await Promise.all(waiting)).flat()).toHaveLength(4);
+      return performance.now() - beganMs;
+    };
+    expect(await staysWithin(soonerThanALookMs, resume)).toBe(true);
   });
 
   it('R-CH12: a server without Redis is refused beside servers with it, and says why', async () => {
-    const settings = { servingLeaseMs: 1_500, servingRenewMs: 300 };
+    const settings = { servingLeaseMs: 5_000, servingRenewMs: 300 };
     await server().open({ settings, redisUrl: inject('redisUrl') });
     const mixture = server().open({ settings });
     await expect(mixture).rejects.toThrow(NotOurTurnError);
@@ -143,7 +151,7 @@ describeOnPostgres('many servers', (server) => {
 describe('R-CH12: and the other way round', () => {
   describeOnPostgres('a mixture', (server) => {
     it('a server with Redis is refused beside one without, and says why', async () => {
-      const settings = { servingLeaseMs: 1_500, servingRenewMs: 300 };
+      const settings = { servingLeaseMs: 5_000, servingRenewMs: 300 };
       await server().open({ settings });
       const mixture = server().open({ settings, redisUrl: inject('redisUrl') });
       await expect(mixture).rejects.toThrow(/REDIS_URL/);
@@ -165,18 +173,14 @@ describeOnPostgres('R-RE7: Redis is only a hint', (server) => {
       engines.map((engine) => TestWorker.register(engine, { queues: [queue] })),
     );
     let completed = 0;
-    await until(
-      `${String(count)} tasks to complete`,
-      async () => {
-        for (const worker of workers) {
-          const tasks = await worker.look(50);
-          const answers = await worker.completeAll(tasks);
-          completed += answers.filter(({ accepted }) => accepted).length;
-        }
-        return completed >= count;
-      },
-      { deadlineMs: 60_000 },
-    );
+    await until(`${String(count)} tasks to complete`, async () => {
+      for (const worker of workers) {
+        const tasks = await worker.look(50);
+        const answers = await worker.completeAll(tasks);
+        completed += answers.filter(({ accepted }) => accepted).length;
+      }
+      return completed >= count;
+    });
     return completed;
   }
 
@@ -215,7 +219,7 @@ describeOnPostgres('R-RE7: Redis is only a hint', (server) => {
   });
 
   it('contents of a generation that Postgres no longer takes claims of are filled anew', async () => {
-    const settings = { servingLeaseMs: 1_000, servingRenewMs: 200 };
+    const settings = { servingLeaseMs: 4_000, servingRenewMs: 200 };
     const before = await server().open({ redisUrl: redis.url, settings });
     await submitAll(before, drafts(3, { taskType: 'noop', queue: 'parted' }));
     await before.close();
@@ -286,6 +290,9 @@ describeOnPostgres('R-RE7: Redis is only a hint', (server) => {
     expect(second.taskId).not.toBe(first.taskId);
   });
 });
+
+/** A poll looks again by itself after five seconds. */
+const soonerThanALookMs = 4_000;
 
 /** Long enough for a poll to be waiting. */
 function settle(): Promise<void> {

@@ -19,7 +19,7 @@ import {
 } from './support.js';
 
 // A lease that a busy machine does not let lapse by itself.
-const quickTurns = { servingLeaseMs: 4_000, servingRenewMs: 300 };
+const quickTurns = { servingLeaseMs: 6_000, servingRenewMs: 300 };
 const slowSweeps = { ...quickTurns, sweepIntervalMs: 3_600_000 };
 
 describeOnPostgres('who serves', (server) => {

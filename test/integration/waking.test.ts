@@ -72,7 +72,11 @@ describeOnPostgres('waiting polls', (postgres) => {
     const held = await holder?.takeOne();
     const take = vi.spyOn(ready, 'take');
     const running = workers.slice(1).map((worker) => work(engine, worker));
-    await pause(100);
+    await until('all of them to have looked', async () => {
+      const looks = take.mock.calls.length;
+      await pause(300);
+      return looks > 0 && take.mock.calls.length === looks;
+    });
     // From here on they wait.
     take.mockClear();
     await engine.submit(lane);

@@ -17,20 +17,21 @@ const count = 5_000;
 const patiently = { deadlineMs: 120_000, everyMs: 50 };
 const batch = 100;
 const numbers = Array.from({ length: count }, (_, n) => n);
-const env = { SLUICE_HEARTBEAT_INTERVAL_MS: '500', SLUICE_LOG_LEVEL: 'error' };
-const workerModule = join(import.meta.dirname, 'fixtures/record.ts');
+/** Heartbeats that an answer to a poll does not fall behind by two, however busy the machine. */
+const env = { SLUICE_HEARTBEAT_INTERVAL_MS: '3000', SLUICE_LOG_LEVEL: 'error' };
+const workerModule = join(import.meta.dirname, 'fixtures/record.mjs');
 
 it('R-RE8, R-WO9: server killed twice in the middle of 5,000 tasks, embedded', async () => {
   const dataDir = join(temporaryFolder(), 'data');
   createDataFolder(dataDir);
   await survivesKills({ kind: 'pglite', dataDir }, ['--data', dataDir], [1_000, 3_000]);
-}, 300_000);
+});
 
 it('R-RE8, R-WO9: server killed in the middle of 5,000 tasks, on Postgres', async () => {
   const { url, drop } = await createTestDatabase();
   onTestFinished(drop);
   await survivesKills({ kind: 'postgres', url }, ['--database-url', url], [2_000]);
-}, 300_000);
+});
 
 it('a second process on the same data folder is refused with a sentence', async () => {
   const dataDir = join(temporaryFolder(), 'data');

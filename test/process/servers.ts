@@ -4,7 +4,8 @@ import { HttpApi } from '../../src/client/http-api.js';
 import { startCli, type CliProcess } from '../support/cli.js';
 import { getFreePort } from '../support/services/free-port.js';
 
-const env = { SLUICE_HEARTBEAT_INTERVAL_MS: '500', SLUICE_LOG_LEVEL: 'error' };
+/** Heartbeats that an answer to a poll does not fall behind by two, however busy the machine. */
+const env = { SLUICE_HEARTBEAT_INTERVAL_MS: '2000', SLUICE_LOG_LEVEL: 'error' };
 
 /** `sluice serve` at an address that outlives the process. */
 export class TestServer {

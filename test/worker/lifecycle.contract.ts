@@ -180,7 +180,7 @@ export function describeLifecycle(name: string, bench: () => Workbench): void {
           return rejectedOnAbort(signal);
         },
       });
-      const api = withTerms(bench().api, { heartbeatIntervalMs: 20, leaseMs: 400 });
+      const api = withTerms(bench().api, { heartbeatIntervalMs: 20, leaseMs: 2_000 });
       await bench().working(
         [endless],
         async (worker) => {
@@ -236,7 +236,7 @@ export function describeLifecycle(name: string, bench: () => Workbench): void {
       });
       const beats: (readonly TaskId[])[] = [];
       const reported: unknown[] = [];
-      const terms = withTerms(bench().api, { heartbeatIntervalMs: 20, leaseMs: 400 });
+      const terms = withTerms(bench().api, { heartbeatIntervalMs: 20, leaseMs: 2_000 });
       const noting = withCall(terms, 'heartbeat', (heartbeat) => (workerId, beat) => {
         beats.push(beat.currentTasks ?? []);
         return heartbeat(workerId, beat);

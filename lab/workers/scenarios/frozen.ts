@@ -2,8 +2,6 @@ import { judged, noted, seconds, type Row, type Scenario } from '../../shared/sc
 import { Fleet, steps } from '../fleet.js';
 
 const settings = { heartbeatIntervalMs: 700, leaseMs: 3_000 };
-/** Over when it is continued, and before it would notice that its leases are lost. */
-const lateMs = 1_200;
 const longMs = 60_000;
 
 export const frozen: Scenario = {
@@ -11,7 +9,7 @@ export const frozen: Scenario = {
   about: 'a worker that is stopped for longer than its lease of 3 s (SIGSTOP), and then continued',
   run: async (lab) => {
     await using fleet = await Fleet.start(lab.postgresUrl, settings);
-    return rowsOf(await freeze(fleet));
+    return rowsOf(await freeze(fleet, 1_200));
   },
 };
 
@@ -25,8 +23,11 @@ export interface Frozen {
   readonly tasks: readonly { readonly result: unknown; readonly attempts: readonly string[] }[];
 }
 
-/** Two tasks begin in it: one ends while it is frozen, the other would still go on. */
-export async function freeze(fleet: Fleet): Promise<Frozen> {
+/**
+ * Two tasks begin in it: one takes `lateMs`, which are over when it is continued and before it would
+ * notice that its leases are lost; the other would still go on.
+ */
+export async function freeze(fleet: Fleet, lateMs: number): Promise<Frozen> {
   const cold = await fleet.startWorker({ name: 'frozen', concurrency: 2 });
   const taskIds = await fleet.submit([...steps(1, lateMs), ...steps(1, longMs)]);
   const [late = '', long = ''] = taskIds;
