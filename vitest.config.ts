@@ -1,5 +1,6 @@
 import { defineConfig } from 'vitest/config';
 import { LongestFirst } from './test/support/longest-first.js';
+import { quickWasm } from './test/support/quick-wasm.js';
 
 const all = ['src/**/*.test.ts', 'test/**/*.test.ts'];
 
@@ -8,16 +9,17 @@ const all = ['src/**/*.test.ts', 'test/**/*.test.ts'];
  * start a process and to compile embedded Postgres in it anew is most of what a short file costs.
  */
 const together = [
-  'src/{domain,engine,protocol,runtime,server,store}/**/*.test.ts',
-  'test/{http,integration,store}/**/!(backlog|serving).test.ts',
+  'src/**/*.test.ts',
+  'test/{client,http,integration,lab,limits,store,support,worker}/**/!(backlog|serving|chaos|simulation).test.ts',
 ];
 
 const shared = {
   setupFiles: 'test/support/seed.ts',
   pool: 'forks',
+  execArgv: [quickWasm],
   maxWorkers: 2,
-  testTimeout: 60_000,
-  hookTimeout: 120_000,
+  testTimeout: 300_000,
+  hookTimeout: 300_000,
 } as const;
 
 export default defineConfig({

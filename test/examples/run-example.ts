@@ -6,6 +6,7 @@ import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
 import { pathToFileURL } from 'node:url';
 import { afterEach } from 'vitest';
+import { quickWasm } from '../support/quick-wasm.js';
 import { until } from '../support/until.js';
 
 const tsx = pathToFileURL(createRequire(import.meta.url).resolve('tsx')).href;
@@ -23,7 +24,7 @@ export interface ExampleOptions {
 
 /** An example as a reader would start it, ended after the test at the latest. */
 export function runExample(name: string, options: ExampleOptions = {}): Example {
-  const flags = name.endsWith('.ts') ? ['--import', tsx] : [];
+  const flags = [quickWasm, ...(name.endsWith('.ts') ? ['--import', tsx] : [])];
   return new Example(process.execPath, flags, name, options);
 }
 

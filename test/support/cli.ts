@@ -5,6 +5,7 @@ import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterEach, inject } from 'vitest';
+import { quickWasm } from './quick-wasm.js';
 import { until } from './until.js';
 
 const main = join(import.meta.dirname, '../../dist/cli/main.js');
@@ -48,7 +49,7 @@ export class CliProcess {
 
   constructor(args: string[], { env, cwd }: CliOptions) {
     this.#command = ['sluice', ...args].join(' ');
-    this.#child = spawn(process.execPath, [main, ...args], {
+    this.#child = spawn(process.execPath, [quickWasm, main, ...args], {
       // A group of its own, so that its children can be found when it was killed before them.
       detached: true,
       stdio: ['ignore', 'pipe', 'pipe'],
