@@ -28,6 +28,7 @@ const due = (count: number, queue = 'q', cost: Cost = {}): LaneWaiting => ({
 const group = (workers: number, busy: number, offer: Partial<Offer> = {}): WorkerGroup => ({
   offer: { taskTypes: null, queues: null, capabilities: [], ...offer },
   workers,
+  capacity: workers * settings.concurrency,
   busy,
   free: workers * settings.concurrency - busy,
 });
@@ -60,6 +61,12 @@ describe('R-AD5: how many workers are needed', () => {
     expect(demand({ groups: [group(3, 5)] }).needed).toBe(2);
     expect(demand({ groups: [group(3, 1)] }).needed).toBe(1);
     expect(demand({ groups: [group(3, 0)] }).needed).toBe(0);
+  });
+
+  it('who is idle is not needed, however small it is', () => {
+    const small = { ...group(2, 0), capacity: 2, busy: 1, free: 1 };
+    expect(demand({ groups: [small] }).needed).toBe(1);
+    expect(demand({ groups: [{ ...small, busy: 0, free: 2 }] }).needed).toBe(0);
   });
 
   it.each(['paused', 'circuit_open'] as const)('nobody for a queue that is %s', (stoppedBy) => {

@@ -43,6 +43,8 @@ export function scalingConflicts({ min, max }: Pick<ScalingSettings, 'min' | 'ma
 export interface WorkerGroup {
   readonly offer: Offer;
   readonly workers: number;
+  /** Slots of all of them. */
+  readonly capacity: number;
   /** Slots that hold a task, and slots that are free; a benched worker's are neither. */
   readonly busy: number;
   readonly free: number;
@@ -91,7 +93,9 @@ export function demandOf(facts: ScalingFacts, settings: ScalingSettings): Demand
   const freeSlots = sum(groups.map(({ free }) => free));
   const missing = missingSlots(wanted, freeingSlots(groups, facts.averageDurationMs, intervalMs));
   const spare = Math.max(0, freeSlots - sum(wanted.map(({ slots }) => slots)));
-  const change = missing > 0 ? missing / concurrency : -spare / concurrency;
+  // Those that are there may have other sizes than those that are asked for.
+  const size = Math.max(1, sum(groups.map(({ capacity }) => capacity)) / Math.max(1, current));
+  const change = missing > 0 ? missing / concurrency : -spare / size;
   return {
     current,
     needed: Math.max(0, current + Math.ceil(change)),

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { TaskId } from '../domain/ids.js';
 import { defaultQueueSettings } from '../domain/queue-settings.js';
-import type { QueueView, Statistics } from '../protocol/api.js';
+import type { QueueView, Scaling, Statistics } from '../protocol/api.js';
 import type { TaskEvent } from '../protocol/events.js';
 import { createMetrics } from './metrics.js';
 
@@ -16,6 +16,11 @@ const statistics: Statistics = {
   throughput: { completedLastMinute: 0, failedLastMinute: 0, avgTaskDurationSeconds: null },
   admission: { active: 7, maxActive: 100 },
   recovery: { leasesLapsedLastHour: 0, timeoutsLastHour: 0, reofferedLastHour: 0 },
+};
+
+const scaling: Scaling = {
+  ...{ desired: 3, current: 1, min: 0, max: 10, waiting: 9, reason: '', queues: [] },
+  provisioner: { kind: 'none', lastAskedAt: null, failingSince: null, error: null },
 };
 
 const queueNamed = (name: string): QueueView => ({
@@ -45,6 +50,7 @@ async function scrape(events: readonly Partial<TaskEvent>[], queues = ['q']): Pr
   const metrics = createMetrics(
     {
       getStatistics: async () => statistics,
+      getScaling: async () => scaling,
       listQueues: async ({ cursor, limit = 10 } = {}) => {
         const start = Number(cursor ?? 0);
         const end = start + Math.min(limit, 400);
@@ -130,6 +136,7 @@ describe('OB1: metrics', () => {
     expect(text).toContain('sluice_queue_age_seconds{priority="medium"} 45');
     expect(text).toContain('sluice_workers_total{status="draining"} 1');
     expect(text).toContain('sluice_worker_capacity_used_ratio 0.4');
+    expect(text).toContain('sluice_scaling_desired_workers 3');
   });
 
   it('R-AD3: tells how many are active, and how many submits were refused and why', async () => {

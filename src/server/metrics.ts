@@ -1,11 +1,12 @@
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 import { attemptErrorCodes } from '../domain/attempt-error.js';
+import { SluiceError } from '../domain/errors.js';
 import { priorities } from '../domain/priority.js';
 import type { QueueView, SluiceApi, Statistics } from '../protocol/api.js';
 import type { TaskEvent } from '../protocol/events.js';
 import type { EventSource, Metrics } from './ports.js';
 
-type Counted = Pick<SluiceApi, 'getStatistics' | 'listQueues'>;
+type Counted = Pick<SluiceApi, 'getStatistics' | 'listQueues' | 'getScaling'>;
 
 /** Labels are bounded: codes of users' own are told as `other`, queues beyond these not at all. */
 const maxQueues = 1_000;
@@ -26,10 +27,20 @@ export function createMetrics(
   return {
     contentType: registry.contentType,
     text: async () => {
-      show(await api.getStatistics(), await listQueues(api));
+      show(await api.getStatistics(), await listQueues(api), await findDesired(api));
       return registry.metrics();
     },
   };
+}
+
+/** Null where nobody knows: this server stands by. */
+async function findDesired(api: Counted): Promise<number | null> {
+  try {
+    return (await api.getScaling()).desired;
+  } catch (error) {
+    if (error instanceof SluiceError) return null;
+    throw error;
+  }
 }
 
 async function listQueues(api: Counted): Promise<QueueView[]> {
@@ -125,7 +136,7 @@ function reasonOf({ errorCode }: TaskEvent): string {
 
 function showGauges(
   registry: Registry,
-): (statistics: Statistics, queues: readonly QueueView[]) => void {
+): (statistics: Statistics, queues: readonly QueueView[], desired: number | null) => void {
   const registers = [registry];
   const gauge = <Label extends string>(name: string, help: string, labelNames: Label[] = []) =>
     new Gauge({ name: `sluice_${name}`, help, labelNames, registers });
@@ -139,7 +150,10 @@ function showGauges(
   const activeTasks = gauge('active_tasks', 'Tasks that have not ended');
   const used = gauge('worker_capacity_used_ratio', 'Share of all places that is in use');
 
-  return (statistics, queues) => {
+  const desiredWorkers = gauge('scaling_desired_workers', 'Workers that there should be');
+
+  return (statistics, queues, desired) => {
+    desiredWorkers.set(desired ?? Number.NaN);
     for (const perQueue of [depth, running, tokens, circuit]) perQueue.reset();
     for (const { name: queue, live } of queues) {
       for (const priority of priorities) {

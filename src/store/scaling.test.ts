@@ -64,6 +64,7 @@ describeOnEveryDatabase('scaling', (db) => {
       {
         offer: { ...offer, capabilities: [] },
         workers: 3,
+        capacity: 16,
         busy: 3,
         free: 5,
         names: expect.arrayContaining(['busy', 'idle', 'benched']) as unknown,
@@ -72,6 +73,7 @@ describeOnEveryDatabase('scaling', (db) => {
       {
         offer: { ...offer, capabilities: ['gpu'] },
         workers: 1,
+        capacity: 2,
         busy: 0,
         free: 2,
         names: ['trainer'],

@@ -77,6 +77,7 @@ interface GroupRow {
   queues: string[] | null;
   capabilities: string[];
   workers: number;
+  capacity: number;
   busy: number;
   free: number;
   names: string[] | null;
@@ -90,6 +91,7 @@ interface GroupRow {
 export async function groupWorkers(db: Queryable, now: Instant): Promise<ActiveGroup[]> {
   const rows = await db.query<GroupRow>(
     `select task_types, queues, capabilities, count(*) as workers,
+       sum(capacity) as capacity,
        coalesce(sum(least(held, capacity)) filter (where takes), 0) as busy,
        coalesce(sum(greatest(0, capacity - held)) filter (where takes), 0) as free,
        array_agg(name) filter (where name is not null) as names,
@@ -104,9 +106,10 @@ export async function groupWorkers(db: Queryable, now: Instant): Promise<ActiveG
      group by task_types, queues, capabilities`,
     [now],
   );
-  return rows.map(({ workers, busy, free, names, idle, ...row }) => ({
+  return rows.map(({ workers, capacity, busy, free, names, idle, ...row }) => ({
     offer: offerOf(row),
     workers,
+    capacity,
     busy,
     free,
     names: names ?? [],
