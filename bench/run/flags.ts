@@ -54,9 +54,9 @@ export function readFlags(args: readonly string[]): Flags | null {
   if (write && only.length > 0) {
     throw new WrongFlag('--write is for a whole run: without --only');
   }
-  const tasks = count('--tasks', values.tasks, short ? 4_000 : 20_000);
+  const tasks = count('--tasks', values.tasks, short ? 8_000 : 20_000);
   return {
-    rounds: count('--rounds', values.rounds, short ? 1 : 5),
+    rounds: count('--rounds', values.rounds, short ? 2 : 5),
     sizes: sizesFor(tasks, short),
     chosen: choose(only, short),
     short,
@@ -67,12 +67,9 @@ export function readFlags(args: readonly string[]): Flags | null {
 }
 
 function sizesFor(tasks: number, short: boolean): Sizes {
-  return {
-    tasks,
-    submits: Math.max(50, Math.floor(tasks / 2)),
-    samples: short ? 100 : 500,
-    warmUp: Math.min(tasks, short ? 500 : 2_000),
-  };
+  if (short) return { tasks, submits: 2_000, samples: 50, warmUp: 1_000 };
+  const submits = Math.max(50, Math.floor(tasks / 2));
+  return { tasks, submits, samples: 500, warmUp: Math.min(tasks, 2_000) };
 }
 
 function choose(only: readonly string[], short: boolean): readonly Contender[] {

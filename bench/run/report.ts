@@ -1,8 +1,8 @@
-import { titleOf } from './contenders.js';
+import { contenders, titleOf } from './contenders.js';
 import { judge, type Judged } from './goals.js';
-import { measures, show, type MeasureName, type Run } from './measures.js';
+import { measureNames, measures, show, type MeasureName, type Run } from './measures.js';
 import type { Sizes } from './run-contender.js';
-import { contendersIn, summarize, type Spread, type Summary } from './summary.js';
+import { contendersIn, leadOf, summarize, type Spread, type Summary } from './summary.js';
 
 export interface Report {
   readonly measuredAt: string;
@@ -67,10 +67,25 @@ function showSpread(name: MeasureName, { median, least, most }: Spread): string 
   return `${show(name, median)} (${show(name, least)}–${show(name, most)})`;
 }
 
+/** A line for each measure in which the median of a peer is better than that of Sluice on Postgres. */
+export function peersAhead({ summary }: Report): readonly string[] {
+  const ours = summary['sluice-postgres'];
+  if (ours === undefined) return [];
+  return measureNames.flatMap((measure) => {
+    const ahead = contenders.flatMap(({ name, title, side }) => {
+      const theirs = summary[name]?.[measure].median ?? Number.NaN;
+      const lead = leadOf(measure, ours[measure].median, theirs);
+      return side === 'peer' && lead > 1 ? [`${title} ${lead.toFixed(2)} times`] : [];
+    });
+    return ahead.length === 0 ? [] : [`${measures[measure].title}: ${ahead.join(', ')}`];
+  });
+}
+
 /** As a part of docs/benchmarks.md. */
 export function toMarkdown(report: Report): string {
   const { measuredAt, machine, versions, sizes, rounds } = report;
   const named = Object.entries(versions).map(([name, version]) => `${name} ${version}`);
+  const ahead = peersAhead(report);
   return [
     `Measured ${measuredAt} on ${machine}. ${named.join(', ')}. ${rounds} rounds, ` +
       `${sizes.tasks.toLocaleString('en')} tasks each, ${sizes.submits.toLocaleString('en')} single ` +
@@ -81,6 +96,10 @@ export function toMarkdown(report: Report): string {
     markdownTable(costsGrid(report)),
     'Ratios, round by round:',
     markdownTable(goalsGrid(report)),
+    ahead.length === 0
+      ? 'No peer is ahead of Sluice on Postgres in any of these.'
+      : 'Where a peer is ahead of Sluice on Postgres, by medians:',
+    ahead.map((line) => `- ${line}`).join('\n'),
     'Every round: [benchmarks/rounds.json](benchmarks/rounds.json).',
   ].join('\n\n');
 }

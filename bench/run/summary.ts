@@ -1,5 +1,5 @@
 import { median } from '../median.js';
-import { measureNames, type MeasureName, type Run } from './measures.js';
+import { measureNames, measures, type MeasureName, type Run } from './measures.js';
 
 export interface Spread {
   readonly median: number;
@@ -44,4 +44,9 @@ export function ratioOf(
     return other === undefined ? [] : [values[measure] / other.values[measure]];
   });
   return ratios.length === 0 ? null : spreadOf(ratios);
+}
+
+/** How many times better theirs is: above 1, they are ahead. */
+export function leadOf(measure: MeasureName, ours: number, theirs: number): number {
+  return measures[measure].better === 'more' ? theirs / ours : ours / theirs;
 }

@@ -12,6 +12,7 @@ import {
   composeReport,
   costsGrid,
   goalsGrid,
+  peersAhead,
   ratesGrid,
   toMarkdown,
   withMeasured,
@@ -123,6 +124,19 @@ describe('R-LA2: the report', () => {
     expect(costsGrid(report)).toHaveLength(contenders.length + 1);
     expect(goalsGrid(report)).toHaveLength(report.goals.length + 1);
     expect(report.goals).toHaveLength(7);
+  });
+
+  it('names every peer that is ahead, whichever way is better', () => {
+    const ahead = composeReport(report, [
+      run('sluice-postgres', 0, { process: 10, startP50: 3 }),
+      run('bullmq', 0, { process: 20, startP50: 2 }),
+      run('pg-boss', 0, { process: 5, startP50: 4 }),
+    ]);
+    expect(peersAhead(ahead)).toEqual([
+      'process: BullMQ 2.00 times',
+      'submit → start, p50: BullMQ 1.50 times',
+    ]);
+    expect(toMarkdown(ahead)).toContain('- process: BullMQ 2.00 times');
   });
 
   it('says where a machine does not tell what was used', () => {
