@@ -6,8 +6,8 @@ import {
 } from '../store/admission.js';
 import type { EngineContext } from './context.js';
 
-/** The count reads every task: it may cost a thousandth of the time. */
-const restPerWork = 1_000;
+/** The count reads every task: what takes longer is done less often, a thousandth of the time. */
+const quickMs = 60;
 const longestRestMs = 3_600_000;
 /** Servers that start together compare once. */
 const justNowMs = 1_000;
@@ -31,9 +31,8 @@ export class AdmissionCheck {
     const sinceMs = this.#isFirst ? Math.min(justNowMs, this.#restMs) : this.#restMs;
     if (await beginReconciling(db, sinceMs)) {
       this.#isFirst = false;
-      const tookMs = await this.#compare();
-      const restMs = Math.min(longestRestMs, tookMs * restPerWork);
-      this.#restMs = Math.max(settings.admissionCheckMs, restMs);
+      const times = Math.max(1, (await this.#compare()) / quickMs);
+      this.#restMs = Math.min(longestRestMs, settings.admissionCheckMs * times);
     }
     return this.#restMs;
   }
