@@ -17,7 +17,6 @@ const shared = {
   setupFiles: 'test/support/seed.ts',
   pool: 'forks',
   execArgv: [quickWasm],
-  maxWorkers: 2,
   testTimeout: 300_000,
   hookTimeout: 300_000,
 } as const;
@@ -26,10 +25,28 @@ export default defineConfig({
   test: {
     globalSetup: 'test/support/global-setup.ts',
     sequence: { sequencer: LongestFirst },
-    maxWorkers: 2,
     projects: [
-      { test: { ...shared, name: 'apart', include: all, exclude: together } },
-      { test: { ...shared, name: 'together', include: together, isolate: false } },
+      {
+        // These wait half of their time: for processes to start, for leases to lapse.
+        test: {
+          ...shared,
+          name: 'apart',
+          include: all,
+          exclude: together,
+          maxWorkers: 3,
+          sequence: { groupOrder: 0 },
+        },
+      },
+      {
+        test: {
+          ...shared,
+          name: 'together',
+          include: together,
+          isolate: false,
+          maxWorkers: 2,
+          sequence: { groupOrder: 1 },
+        },
+      },
     ],
   },
 });

@@ -140,8 +140,10 @@ describeOnEveryEngine('a service that answers 429', (under) => {
 
 describeOnEveryEngine('a service that is down', (under) => {
   it('R-RE9: for a minute wastes no more than ten calls, and all is done in the end', async () => {
-    const { engine, clock } = under();
-    const scene = await prepare(engine, 1_000, { maxConcurrency: 40 });
+    const { on, engine, clock } = under();
+    // A thousand where most is at work; the others get as far with fewer.
+    const all = on === 'Redis' ? 1_000 : 300;
+    const scene = await prepare(engine, all, { maxConcurrency: 40 });
     const { queue, worker } = scene;
     const upAtMs = clock.nowMs() + minuteMs;
     const callMs = 2_000;
@@ -163,7 +165,7 @@ describeOnEveryEngine('a service that is down', (under) => {
         completed += over.length;
         await worker.completeAll(over);
       }
-      return completed === 1_000;
+      return completed === all;
     });
     expect(wasted).toBeGreaterThanOrEqual(40);
     expect(wasted).toBeLessThanOrEqual(50);

@@ -31,6 +31,7 @@ export const quickTicks: Partial<EngineSettings> = {
 };
 
 export interface EngineUnderTest {
+  readonly on: 'PGlite' | 'Postgres' | 'Redis';
   readonly engine: Engine;
   readonly clock: ManualClock;
 }
@@ -49,6 +50,7 @@ export function describeOnEveryEngine(
   settings: Partial<EngineSettings> = {},
 ): void {
   const open = async (
+    on: EngineUnderTest['on'],
     where: Pick<OpenEngineOptions, 'database' | 'redisUrl'>,
   ): Promise<EngineUnderTest> => {
     const clock = new ManualClock(Date.now());
@@ -58,12 +60,12 @@ export function describeOnEveryEngine(
       random: () => 0.5,
       settings: { ...quickTicks, leaseMs: foreverMs, ...settings },
     });
-    return { engine, clock };
+    return { on, engine, clock };
   };
   describe(`${name} on PGlite`, () => {
     let under: EngineUnderTest;
     beforeAll(async () => {
-      under = await open({ database: freshPglite() });
+      under = await open('PGlite', { database: freshPglite() });
     });
     afterAll(() => under.engine.close());
     body(() => under);
@@ -71,7 +73,7 @@ export function describeOnEveryEngine(
   describeOnPostgres(name, (server) => {
     let under: EngineUnderTest;
     beforeAll(async () => {
-      under = await open({ database: { kind: 'postgres', url: server().url } });
+      under = await open('Postgres', { database: { kind: 'postgres', url: server().url } });
     });
     afterAll(() => under.engine.close());
     body(() => under);
@@ -80,7 +82,7 @@ export function describeOnEveryEngine(
     let under: EngineUnderTest;
     beforeAll(async () => {
       const database = { kind: 'postgres', url: server().url } as const;
-      under = await open({ database, redisUrl: inject('redisUrl') });
+      under = await open('Redis', { database, redisUrl: inject('redisUrl') });
     });
     afterAll(() => under.engine.close());
     body(() => under);
