@@ -16,8 +16,9 @@ export interface ServiceOptions {
   readonly ready: 'memory' | 'redis';
   readonly heartbeatIntervalMs?: number;
   readonly leaseMs?: number;
-  /** More of the command line of every server. */
+  /** More of the command line and of the environment of every server. */
   readonly serveArgs?: readonly string[];
+  readonly serveEnv?: Readonly<Record<string, string>>;
 }
 
 export interface ServiceParts {
@@ -36,7 +37,7 @@ export async function prepareService(
   options: ServiceOptions,
 ): Promise<ServiceParts> {
   const { servers, ready, heartbeatIntervalMs = defaultHeartbeatMs, leaseMs } = options;
-  const { serveArgs = [] } = options;
+  const { serveArgs = [], serveEnv = {} } = options;
   return {
     database: await LabDatabase.create(postgresUrl),
     redis: ready === 'redis' ? await startRedis() : null,
@@ -44,6 +45,7 @@ export async function prepareService(
     env: {
       SLUICE_HEARTBEAT_INTERVAL_MS: String(heartbeatIntervalMs),
       ...(leaseMs === undefined ? {} : { SLUICE_LEASE_MS: String(leaseMs) }),
+      ...serveEnv,
     },
     serveArgs,
   };
