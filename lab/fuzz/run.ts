@@ -1,4 +1,5 @@
 import fc from 'fast-check';
+import { scopes } from '../../src/domain/scopes.js';
 import { routesOf, type OpenApi, type Route } from './document.js';
 import { Judge } from './judge.js';
 import { KnownIds } from './known.js';
@@ -42,6 +43,7 @@ class Run {
   readonly #sender: Sender;
   readonly #judge: Judge;
   readonly #known = new KnownIds();
+  #key = '';
 
   constructor(sender: Sender, document: OpenApi, routes: readonly Route[]) {
     this.#sender = sender;
@@ -51,6 +53,9 @@ class Run {
 
   /** Something for requests to be about: tasks in many states, and workers that hold some. */
   async begin(): Promise<void> {
+    // The requests may make keys, and from the first one on every call needs one.
+    const { key } = await this.#post('/api/v1/keys', { name: 'fuzz', scopes: [...scopes] });
+    this.#key = String(key);
     for (let n = 0; n < 4; n += 1) {
       const { worker_id } = await this.#post('/internal/workers/register', { capacity: 100 });
       for (let task = 0; task < 6; task += 1) {
@@ -104,6 +109,7 @@ class Run {
     const { url, body } = request;
     return {
       ...request,
+      headers: this.#withKey(request.headers),
       url: this.#known.fill(url),
       body: body?.includes('~')
         ? Buffer.from(this.#known.fill(body.toString('latin1')), 'latin1')
@@ -111,11 +117,17 @@ class Run {
     };
   }
 
+  /** Unless it brings one of its own. */
+  #withKey(headers: FuzzRequest['headers']): FuzzRequest['headers'] {
+    if (this.#key === '' || headers.some(([name]) => name === 'authorization')) return headers;
+    return [['authorization', `Bearer ${this.#key}`], ...headers];
+  }
+
   async #post(url: string, body: object): Promise<Record<string, unknown>> {
     const answer = await this.#sender.send({
       method: 'POST',
       url,
-      headers: [['content-type', 'application/json']],
+      headers: this.#withKey([['content-type', 'application/json']]),
       body: Buffer.from(JSON.stringify(body)),
       isChunked: false,
     });

@@ -3,7 +3,7 @@ import type { Report, SubmitOutcome, TaskDraft } from '../protocol/api.js';
 import type { Logger } from '../runtime/log.js';
 
 /** What stands in the log for a value; `path` is a JSON pointer. Anything else is looked into. */
-export type Redact = (path: string, value: unknown) => unknown;
+type Redact = (path: string, value: unknown) => unknown;
 
 export interface PayloadLogging {
   /** Default: what is called password, token, key, … is hidden. */
