@@ -16,7 +16,6 @@ const together = [
 const shared = {
   setupFiles: 'test/support/seed.ts',
   pool: 'forks',
-  execArgv: [quickWasm],
   testTimeout: 300_000,
   hookTimeout: 300_000,
 } as const;
@@ -30,6 +29,7 @@ export default defineConfig({
         // These wait half of their time: for processes to start, for leases to lapse.
         test: {
           ...shared,
+          execArgv: [quickWasm],
           name: 'apart',
           include: all,
           exclude: together,
@@ -40,6 +40,7 @@ export default defineConfig({
       {
         test: {
           ...shared,
+          execArgv: [quickWasm],
           name: 'together',
           include: together,
           isolate: false,

@@ -4,7 +4,6 @@ import { Fleet, steps } from '../fleet.js';
 import { runAgain } from '../run-log.js';
 
 const concurrency = 100;
-const stepMs = 100;
 
 export const outage: Scenario = {
   name: 'outage',
@@ -13,7 +12,8 @@ export const outage: Scenario = {
   run: async (lab) => {
     await using fleet = await Fleet.start(lab.postgresUrl);
     const length = lab.size(10_000, 1_000);
-    return rowsOf(await runOutage(fleet, length, lab.size(20_000, 2_000)), length);
+    const outageMs = lab.size(20_000, 2_000);
+    return rowsOf(await runOutage(fleet, { length, stepMs: 100, outageMs }), length);
   },
 };
 
@@ -31,7 +31,14 @@ export interface Outage {
   readonly resumedAfterMs: number;
 }
 
-export async function runOutage(fleet: Fleet, length: number, outageMs: number): Promise<Outage> {
+export interface OutagePlan {
+  readonly length: number;
+  readonly stepMs: number;
+  readonly outageMs: number;
+}
+
+export async function runOutage(fleet: Fleet, plan: OutagePlan): Promise<Outage> {
+  const { length, stepMs, outageMs } = plan;
   await fleet.startWorkers(['a', 'b'].map((name) => ({ name, concurrency })));
   await fleet.submit(steps(length, stepMs));
   const ended = () => fleet.notes().filter(({ what }) => what === 'ended');
