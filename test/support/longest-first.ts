@@ -1,9 +1,8 @@
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
-/** Those with processes take longest: begun first, none of them runs alone at the end. */
-const order = ['process', 'limits', 'examples', 'cli', 'lab', 'integration', 'worker'].map(
-  (folder) => `/test/${folder}/`,
-);
+/** Folders whose files take longest: begun first, none of them runs alone at the end. */
+const apart = ['process', 'lab', 'examples', 'integration', 'cli'];
+const together = ['limits', 'worker', 'integration', 'store'];
 
 export class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
@@ -14,7 +13,8 @@ export class LongestFirst extends BaseSequencer {
 
 /** Files that share their processes come last and all together, or they could not share them. */
 function rank({ moduleId, project }: TestSpecification): number {
-  if (!project.config.isolate) return order.length + 1;
-  const place = order.findIndex((folder) => moduleId.includes(folder));
-  return place < 0 ? order.length : place;
+  const { isolate } = project.config;
+  const folders = isolate ? apart : together;
+  const place = folders.findIndex((folder) => moduleId.includes(`/test/${folder}/`));
+  return (isolate ? 0 : apart.length + 1) + (place < 0 ? folders.length : place);
 }
