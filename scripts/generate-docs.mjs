@@ -1,9 +1,10 @@
-// docs/http-api.md, docs/errors.md and docs/states.md, from the schemas, the catalogue of errors and
-// the table of transitions in dist. With --check nothing is written: it fails when one is stale.
+// docs/http-api.md, docs/scopes.md, docs/errors.md and docs/states.md, from the routes and their schemas,
+// the catalogue of errors and the table of transitions in dist. With --check nothing is written: it fails when one is stale.
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import prettier from 'prettier';
 import { errorCatalogue } from '../dist/domain/errors.js';
+import { allows, scopes } from '../dist/domain/scopes.js';
 import { hasEnded, taskStates, transitions } from '../dist/domain/task-state.js';
 import { silentLog } from '../dist/runtime/log.js';
 import { buildApp } from '../dist/server/app.js';
@@ -13,8 +14,11 @@ const docs = join(import.meta.dirname, '../docs');
 const check = process.argv.includes('--check');
 const generated = (from) => `<!-- Generated from ${from} by scripts/generate-docs.mjs -->`;
 
+const { document, routes } = await describeApp();
+
 const documents = {
-  'http-api.md': renderHttpApi(outlineOf(await openApiDocument())),
+  'http-api.md': renderHttpApi(outlineOf(document)),
+  'scopes.md': renderScopes(routes),
   'errors.md': renderErrors(),
   'states.md': renderStates(),
 };
@@ -35,13 +39,14 @@ for (const [name, text] of Object.entries(documents)) {
 process.exitCode = stale > 0 ? 1 : 0;
 
 /** No route is called, so nothing stands behind them. */
-async function openApiDocument() {
+async function describeApp() {
   const events = { subscribe: () => () => undefined };
   const app = buildApp({ api: {}, health: {}, events, metrics: {}, log: silentLog });
   await app.ready();
   const document = app.swagger();
+  const routes = app.scopedRoutes();
   await app.close();
-  return document;
+  return { document, routes };
 }
 
 function renderHttpApi({ groups, schemas }) {
@@ -77,6 +82,7 @@ function renderOperation({
   path,
   summary,
   description,
+  scope,
   parameters,
   body,
   example,
@@ -87,6 +93,8 @@ function renderOperation({
 \`${method} ${path}\`
 
 ${description}
+
+${scope === null ? 'Needs no key.' : `Needs the scope \`${scope}\`.`}
 
 ${parameters.length === 0 ? '' : fieldTable('Parameter', parameters)}
 
@@ -124,6 +132,30 @@ function fieldTable(head, fields) {
       description,
     ]),
   );
+}
+
+function renderScopes(routes) {
+  const yes = (allowed) => (allowed ? 'yes' : '');
+  const rows = routes
+    .filter(({ method }) => method !== 'HEAD')
+    .toSorted((a, b) => compare(a.path, b.path) || compare(a.method, b.method))
+    .map(({ method, path, scope }) => [
+      `\`${method} ${path.replaceAll(/:(\w+)/g, '{$1}')}\``,
+      yes(scope === 'open'),
+      ...scopes.map((one) => yes(allows([one], scope))),
+    ]);
+  return `# Who may call what
+
+${generated('the scope that each route declares')}
+
+Once there is an API key (see [security.md](security.md)). Without a valid key a call is answered 401, with one
+that lacks the scope 403. \`HEAD\` goes with \`GET\`. \`/metrics\` needs no key with \`--open-metrics\`.
+
+${table(['Route', 'no key', ...scopes.map((scope) => `\`${scope}\``)], rows)}`;
+}
+
+function compare(a, b) {
+  return a < b ? -1 : Number(a > b);
 }
 
 function renderErrors() {

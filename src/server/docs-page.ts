@@ -32,9 +32,11 @@ ${table(
 
 function renderOperation(operation: Operation): string {
   const { method, path, summary, description, parameters, body, example, answers } = operation;
+  const needs = operation.scope === null ? 'Needs no key.' : `Needs the scope ${operation.scope}.`;
   return `<details><summary><code><span class="method">${method}</span> ${escapeHtml(path)}</code>
 <span class="dim">${escapeHtml(summary)}</span></summary>
 ${description === '' ? '' : `<p>${escapeHtml(description)}</p>`}
+<p class="dim">${escapeHtml(needs)}</p>
 ${parameters.length === 0 ? '' : renderFields(parameters)}
 ${body === null ? '' : `<p>Body: ${renderType(body)}</p>`}
 ${example === undefined ? '' : `<pre>${escapeHtml(JSON.stringify(example, null, 2))}</pre>`}

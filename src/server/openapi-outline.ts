@@ -20,6 +20,7 @@ interface OpenApiOperation {
     readonly schema: Schema;
   }[];
   readonly requestBody?: { readonly content: Content };
+  readonly security?: readonly Readonly<Record<string, readonly string[]>>[];
   readonly responses: Readonly<
     Record<string, { readonly description: string; readonly content?: Content }>
   >;
@@ -75,6 +76,8 @@ export interface Operation {
   readonly path: string;
   readonly summary: string;
   readonly description: string;
+  /** What a key must allow; null: no key is needed. */
+  readonly scope: string | null;
   readonly parameters: readonly Field[];
   readonly body: TypeText | null;
   readonly example: unknown;
@@ -138,6 +141,7 @@ function operationOf(method: string, path: string, operation: OpenApiOperation):
     path,
     summary: operation.summary,
     description: operation.description ?? '',
+    scope: Object.values(operation.security?.[0] ?? {})[0]?.[0] ?? null,
     parameters: (operation.parameters ?? []).map(({ name, required, description, schema }) => ({
       name,
       type: typeText(schema),

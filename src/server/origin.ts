@@ -30,5 +30,9 @@ export function isFromOwnPage(request: FastifyRequest): boolean {
 
 /** By host and port: what ends TLS in front of this server changes the scheme. */
 function isOwn(origin: string, { host }: FastifyRequest): boolean {
-  return URL.canParse(origin) && new URL(origin).host === host.toLowerCase();
+  if (!URL.canParse(origin)) return false;
+  const { protocol, host: sender } = new URL(origin);
+  // Read by the same rules: one of them may say the port that goes without saying.
+  const own = `${protocol}//${host}`;
+  return sender !== '' && URL.canParse(own) && new URL(own).host === sender;
 }

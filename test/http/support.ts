@@ -68,7 +68,7 @@ async function openHttp(): Promise<HttpUnderTest> {
   return { app, engine, call: (call) => inject(app, call) };
 }
 
-async function inject(
+export async function inject(
   app: App,
   { method = 'GET', url, body, headers = {} }: Call,
 ): Promise<Answer> {
