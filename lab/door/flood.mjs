@@ -1,7 +1,7 @@
 // Sends one kind of request all the time, and writes down what was answered: node flood.mjs JSON
-// { url, path, body, headers, clients }: as fast as so many callers get answers, who come back when
-// Retry-After says so; or { …, rate }: so many a second, whatever is answered, over as many connections
-// as it takes.
+// { url, path, body, headers, clients }: as fast as so many callers get answers, who stay away for a
+// second when they are refused; or { …, rate }: so many a second, whatever is answered, over as many
+// connections as it takes.
 import { writeFileSync } from 'node:fs';
 import { Lane, requestText } from './lane.mjs';
 import { Tally } from './tally.mjs';
@@ -9,6 +9,7 @@ import { Tally } from './tally.mjs';
 const options = JSON.parse(process.argv[2]);
 const { url, clients, rate, warmUpMs, durationMs, report } = options;
 const everyMs = 5;
+const politeMs = 1_000;
 const maxLanes = 2_000;
 const request = requestText(options);
 
@@ -26,9 +27,8 @@ function callAgain(lane) {
   lane.call(request, (status, head) => {
     tally.note(status, head, performance.now() - sentMs);
     if (isOver) return;
-    const [, seconds] = /\r\nretry-after: (\d+)/.exec(head) ?? [];
-    if (seconds === undefined) callAgain(lane);
-    else setTimeout(callAgain, Number(seconds) * 1000, lane);
+    if (status === 429 || status === 503) setTimeout(callAgain, politeMs, lane);
+    else callAgain(lane);
   });
 }
 

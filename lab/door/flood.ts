@@ -8,7 +8,7 @@ export interface FloodOptions {
   /** Absent: GET. */
   readonly body?: object;
   readonly headers?: Readonly<Record<string, string>>;
-  /** So many callers, each of which waits for its answer; or so many requests a second, come what may. */
+  /** So many callers, each of whom waits for its answer; or so many requests a second, come what may. */
   readonly load: { readonly clients: number } | { readonly rate: number };
   readonly warmUpMs: number;
   readonly durationMs: number;

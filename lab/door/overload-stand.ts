@@ -5,7 +5,8 @@ import { Fleet, type FleetWorker } from '../workers/fleet.js';
 import { cpuSecondsOf, postgresPids, putOnCore } from './cores.js';
 import { Flood, type FloodOptions, type FloodReport } from './flood.js';
 
-export const ceiling = 2_000;
+/** More than the worker does while those who were refused stay away. */
+export const ceiling = 5_000;
 const concurrency = 100;
 const warmUpMs = 3_000;
 const probesPerSecond = 20;

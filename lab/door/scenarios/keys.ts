@@ -34,7 +34,7 @@ async function costRow(lab: Lab): Promise<Row> {
   const { key } = await makeKey(locked, ['read'], null);
   const without: number[] = [];
   const withKey: number[] = [];
-  for (let round = 0; round <= lab.size(5, 1); round += 1) {
+  for (let round = 0; round <= lab.size(4, 1); round += 1) {
     const rates = [
       await readRate(lab, open, {}),
       await readRate(lab, locked, bearer(key)),
