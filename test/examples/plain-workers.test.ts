@@ -28,7 +28,8 @@ describe.each(languages)('%s', (name, start) => {
       host: '127.0.0.1',
       port: 0,
       database: { kind: 'postgres', url: database.url },
-      settings: { heartbeatIntervalMs: 300 },
+      // An answer to a poll that is on its way for two of them counts as lost.
+      settings: { heartbeatIntervalMs: 1_000 },
     });
     front = await openFront(server.url);
     sluice = connect(server.url);
