@@ -42,16 +42,15 @@ export interface StandingRow extends Standing {
   readonly ended: number;
 }
 
-/** By primary key. Scopes that are not counted are left out. */
+/** By primary key, the latest of each. Scopes that are not counted are left out. */
 const readStandingsSql = `
-select a.scope, a.max_active, a.admitted, d.ended
+select a.scope, a.max_active, a.admitted, sluice.ended_in(a.scope) as ended
 from unnest($1::text[]) as wanted (scope)
 cross join lateral (
-  select scope, max_active, admitted from sluice.admission where scope = wanted.scope offset 0
-) a
-cross join lateral (
-  select coalesce(sum(ended), 0)::bigint as ended from sluice.departures where scope = a.scope
-) d`;
+  select scope, max_active, admitted from sluice.admission
+  where scope = wanted.scope
+  order by epoch desc limit 1
+) a`;
 
 export async function readStandings(
   db: Queryable,
@@ -118,25 +117,28 @@ export async function setCeiling(
     await removeCeiling(db, queue);
     return;
   }
-  const known = await db.query(
-    'update sluice.admission set max_active = $2::integer where scope = $1 returning scope',
-    [queue, maxActive],
-  );
-  if (known.length > 0) return;
+  if (await changeCeiling(db, queue, maxActive)) return;
   await db.transaction(async (tx) => {
     await tx.run('lock table sluice.admission, sluice.departures in share row exclusive mode');
+    if (await changeCeiling(tx, queue, maxActive)) return;
     await tx.query(
       `with slots as (
          insert into sluice.departures (scope, slot)
          select $1, slot from generate_series(0, 7) as slot
-         on conflict do nothing
        )
-       insert into sluice.admission (scope, max_active) values ($1, $2::integer)
-       on conflict (scope) do update set max_active = excluded.max_active`,
+       insert into sluice.admission (scope, max_active) values ($1, $2::integer)`,
       [queue, maxActive],
     );
   });
   await reconcileAdmission(db, queue);
+}
+
+async function changeCeiling(db: Queryable, queue: string, maxActive: number): Promise<boolean> {
+  const known = await db.query(
+    'update sluice.admission set max_active = $2::integer where scope = $1 returning scope',
+    [queue, maxActive],
+  );
+  return known.length > 0;
 }
 
 async function removeCeiling(db: Queryable, queue: string): Promise<void> {
@@ -163,16 +165,13 @@ with active as materialized (
   where ended_at is null and ($1::text is null or queue = $1)
   group by queue
 ), drift as (
-  select a.scope, coalesce(counted.n, 0) - (a.admitted - d.ended) as by
+  select a.scope, coalesce(counted.n, 0) - (a.admitted - sluice.ended_in(a.scope)) as by
   from sluice.admission a
   left join (
     select queue as scope, n from active
     union all
     select '', coalesce(sum(n), 0)::bigint from active where $1::text is null
   ) counted on counted.scope = a.scope
-  cross join lateral (
-    select coalesce(sum(ended), 0)::bigint as ended from sluice.departures where scope = a.scope
-  ) d
   where $1::text is null or a.scope = $1
 ), ordered as materialized (
   select scope, by from drift where by <> 0 order by scope
