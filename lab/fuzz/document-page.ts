@@ -17,7 +17,7 @@ export async function writePage(
     '<!-- Written by npm run fuzz -- --write -->',
     `Requests that are generated from the OpenAPI document, from a seed: for every route what it asks for,
 nearly that, and what nothing asks for (NUL and halves of surrogate pairs, numbers beyond all ranges, a
-million brackets, broken UTF-8, SQL, made-up cursors, odd headers and methods). They go over sockets to
+hundred thousand brackets, broken UTF-8, SQL, made-up cursors, odd headers and methods). They go over sockets to
 \`sluice serve\` as a process, with Postgres and Redis. Every answer is held against the document, every
 refusal against the schema of problems and the catalogue of errors, and is searched for what is inside:
 stacks, SQL, names of tables, paths. Afterwards a task is submitted, run and completed. What sockets may do

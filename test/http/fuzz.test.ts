@@ -22,11 +22,11 @@ afterAll(async () => {
 });
 
 it('R-AD7: whatever the OpenAPI document leads to, and worse, is answered as it says', async () => {
-  const tally = await fuzz(server.url, { requests: 1_000, seed, parallel: 4 });
+  const tally = await fuzz(server.url, { requests: 600, seed, parallel: 4 });
   expect(tally.faults, `with seed ${seed}`).toEqual([]);
-  expect(tally.requests).toBeGreaterThanOrEqual(1_000);
+  expect(tally.requests).toBeGreaterThanOrEqual(600);
   // Each route was asked, most were reached, and much was refused.
   for (const [route, { statuses }] of tally.routes) expect([route, statuses.size]).not.toContain(0);
-  expect(tally.countWhere((status) => status < 300)).toBeGreaterThan(200);
-  expect(tally.countWhere((status) => status >= 400)).toBeGreaterThan(200);
+  expect(tally.countWhere((status) => status < 300)).toBeGreaterThan(100);
+  expect(tally.countWhere((status) => status >= 400)).toBeGreaterThan(100);
 });
