@@ -3,8 +3,8 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 
 /**
- * The load is on the last core and the server, with Postgres, on the first ones, as if it came from
- * another machine. Workers have one in between; of two cores they share the one of the load.
+ * The server, with Postgres, is on the first cores, the worker on another and the load on the last, as
+ * if each came from another machine. Of two cores the load takes what the others leave.
  */
 const cores = availableParallelism();
 const last = cores - 1;
@@ -12,7 +12,7 @@ const ofWorkers = cores > 2 ? last - 1 : last;
 const lists = {
   server: ofWorkers === 1 ? '0' : `0-${ofWorkers - 1}`,
   workers: String(ofWorkers),
-  load: String(last),
+  load: cores > 2 ? String(last) : `0-${last}`,
 } as const;
 
 /** False where the system does not let us: it then runs on any core. */

@@ -125,7 +125,7 @@ function arrangementRow({ isApart }: OverloadStand): Row {
   return noted({
     what: 'where they run',
     measured: isApart
-      ? 'server and Postgres on cores of their own; the load on another, with the worker if there are but two'
+      ? 'server and Postgres on cores of their own, the worker on another; the load on a third, or where there is time'
       : 'all on all cores: the load takes from what it loads',
     numbers: { isApart: Number(isApart) },
   });
