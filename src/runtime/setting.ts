@@ -132,7 +132,7 @@ export function optional<Value>(parse: Parse<Value>): Parse<Value | null> {
 }
 
 /** Separated by commas, or an array in a file; what is empty names none. */
-export function list(isOne: (text: string) => boolean, mustBe: string): Parse<readonly string[]> {
+function list(isOne: (text: string) => boolean, mustBe: string): Parse<readonly string[]> {
   return (given) => {
     const items = typeof given === 'string' ? given.split(',') : given;
     if (Array.isArray(items) && items.every((item) => typeof item === 'string')) {
