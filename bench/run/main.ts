@@ -118,7 +118,7 @@ function tell(values: Values): string {
 
 function print(report: Report): void {
   for (const grid of [ratesGrid(report), costsGrid(report), goalsGrid(report)]) {
-    console.log(toTable(grid));
+    if (grid.length > 1) console.log(toTable(grid));
   }
   const twice = report.runs.filter((run) => run.twice > 0);
   for (const run of twice) {

@@ -77,7 +77,7 @@ export function peersAhead({ summary }: Report): readonly string[] {
       const lead = leadOf(measure, ours[measure].median, theirs);
       return side === 'peer' && lead > 1 ? [`${title} ${lead.toFixed(2)} times`] : [];
     });
-    return ahead.length === 0 ? [] : [`${measures[measure].title}: ${ahead.join(', ')}`];
+    return ahead.length === 0 ? [] : [`${measures[measure].title}: ${ahead.join('; ')}`];
   });
 }
 

@@ -6,7 +6,7 @@ import { parentOf, ProcessTree } from './processes.js';
 /** One Postgres and one Redis for everybody, which nobody else uses. */
 export interface Services extends AsyncDisposable {
   readonly redisUrl: string;
-  readonly versions: Readonly<Record<'postgres' | 'redis', string>>;
+  readonly versions: Readonly<Record<'Postgres' | 'Redis', string>>;
   readonly processes: readonly ProcessTree[];
   /** An empty database and an empty Redis, and nothing of the last one's left to write. */
   renew(): Promise<{ readonly postgresUrl: string }>;
@@ -26,11 +26,13 @@ export async function startServices(): Promise<Services> {
     const { rows } = await client.query<{ version: string; pid: number }>(
       `select current_setting('server_version') as version, pg_backend_pid() as pid`,
     );
-    return { version: rows[0]?.version ?? '', pid: parentOf(rows[0]?.pid ?? 0) };
+    // Whoever packaged it adds a name of theirs.
+    const [number = ''] = rows[0]?.version.split(' ') ?? [];
+    return { version: number, pid: parentOf(rows[0]?.pid ?? 0) };
   });
   return {
     redisUrl: redis.url,
-    versions: { postgres: version, redis: redisField('redis_version').trim() },
+    versions: { Postgres: version, Redis: redisField('redis_version').trim() },
     processes: [new ProcessTree(pid), new ProcessTree(Number(redisField('process_id')))],
     renew: async () => {
       await onServer(postgres.url, async (client) => {
