@@ -4,7 +4,7 @@ import { priorities, type Priority } from './priority.js';
 export type Threshold = number | `${number}%`;
 
 /** How many tasks may be active, in all or of one queue, and from where less urgent ones are refused. */
-export interface CeilingSettings {
+interface CeilingSettings {
   readonly maxActive: number;
   readonly maxActiveMedium: Threshold;
   readonly maxActiveLow: Threshold;
@@ -70,7 +70,7 @@ function thresholdOf(threshold: Threshold, maxActive: number): number {
 }
 
 /** NaN: it is no percentage. */
-export function percentOf(threshold: `${number}%`): number {
+function percentOf(threshold: `${number}%`): number {
   return Number.parseFloat(threshold);
 }
 

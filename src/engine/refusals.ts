@@ -1,5 +1,5 @@
 /** Why a submit was answered 429. */
-export type RefusalReason = 'max_active' | 'queue_max_active' | 'submission_limit';
+type RefusalReason = 'max_active' | 'queue_max_active' | 'submission_limit';
 
 /** Counts them, for the metrics. */
 export class Refusals {
