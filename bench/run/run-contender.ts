@@ -58,14 +58,16 @@ export async function runContender(
     detached: true,
     stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
   });
-  const end = () => endGroup(child);
-  process.once('exit', end);
+  const tidy = () => {
+    endGroup(child);
+    rmSync(folder, { recursive: true, force: true, maxRetries: 3 });
+  };
+  process.once('exit', tidy);
   try {
     return await follow(child, contender, sizes, services, onStep);
   } finally {
-    process.off('exit', end);
-    end();
-    rmSync(folder, { recursive: true, force: true, maxRetries: 3 });
+    process.off('exit', tidy);
+    tidy();
   }
 }
 
@@ -100,10 +102,10 @@ function follow(
       }
     });
     child.on('error', reject);
-    child.on('exit', (code) => {
+    child.on('exit', (code, signal) => {
       clearTimeout(patience);
       usage.stop();
-      if (result === null) fail(`ended with ${code}`);
+      if (result === null) fail(`ended with ${signal ?? code}`);
       else resolve({ values: toValues(result, usage, sizes), twice: result.twice });
     });
   });
