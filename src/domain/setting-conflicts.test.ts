@@ -8,7 +8,15 @@ import {
   type WorkerTimes,
 } from './setting-conflicts.js';
 
-const { wakeOrder: _, ...defaults } = defaultEngineSettings;
+const {
+  wakeOrder: _order,
+  maxActive: _ceiling,
+  maxActiveMedium: _medium,
+  maxActiveLow: _low,
+  submitLimitPerKey: _perKey,
+  submitLimitPerUser: _perUser,
+  ...defaults
+} = defaultEngineSettings;
 
 describe('settings that contradict each other', () => {
   it('R-RE10: the defaults contradict nothing', () => {
