@@ -3,6 +3,7 @@
 // second when they are refused; or { …, rate }: so many a second, whatever is answered, over as many
 // connections as it takes.
 import { writeFileSync } from 'node:fs';
+import { setTimeout as delay } from 'node:timers/promises';
 import { Lane, requestText } from './lane.mjs';
 import { Tally } from './tally.mjs';
 
@@ -10,23 +11,24 @@ const options = JSON.parse(process.argv[2]);
 const { url, clients, rate, warmUpMs, durationMs, report } = options;
 const everyMs = 5;
 const politeMs = 1_000;
+const patienceMs = 10_000;
 const maxLanes = 2_000;
 const request = requestText(options);
 
-let tally = new Tally();
+const beganMs = performance.now();
+const tally = new Tally();
 let isOver = false;
 const idle = [];
 let lanes = 0;
+let unanswered = 0;
 
 function closedLoop() {
   for (let client = 0; client < clients; client += 1) callAgain(new Lane(url));
 }
 
 function callAgain(lane) {
-  const sentMs = performance.now();
-  lane.call(request, (status, head) => {
-    tally.note(status, head, performance.now() - sentMs);
-    if (isOver) return;
+  if (isOver) return;
+  send(lane, performance.now(), (status) => {
     if (status === 429 || status === 503) setTimeout(callAgain, politeMs, lane);
     else callAgain(lane);
   });
@@ -34,7 +36,6 @@ function callAgain(lane) {
 
 /** Each request is due at its own time, and its answer is as late as it is after that. */
 function openLoop() {
-  const beganMs = performance.now();
   let sent = 0;
   const timer = setInterval(() => {
     if (isOver) return clearInterval(timer);
@@ -50,9 +51,17 @@ function openLoop() {
 }
 
 function callOnce(lane, dueMs) {
+  send(lane, dueMs, () => idle.push(lane));
+}
+
+/** What was due while it warmed up does not count. */
+function send(lane, dueMs, onAnswer) {
+  unanswered += 1;
   lane.call(request, (status, head) => {
-    tally.note(status, head, performance.now() - dueMs);
-    idle.push(lane);
+    unanswered -= 1;
+    const nowMs = performance.now();
+    if (dueMs >= beganMs + warmUpMs) tally.note(status, head, nowMs - dueMs);
+    onAnswer(status);
   });
 }
 
@@ -65,12 +74,16 @@ function anotherLane() {
 if (rate === undefined) closedLoop();
 else openLoop();
 console.log('The flood is ready');
-setTimeout(() => (tally = new Tally()), warmUpMs);
-setTimeout(finish, warmUpMs + durationMs);
+setTimeout(() => tally.begin(), warmUpMs);
+setTimeout(() => void finish(), warmUpMs + durationMs);
 
-function finish() {
+/** What was sent may still be answered: the slowest would not count otherwise. */
+async function finish() {
   isOver = true;
-  writeFileSync(report, JSON.stringify(tally.report()));
+  tally.end();
+  const endMs = performance.now() + patienceMs;
+  while (unanswered > 0 && performance.now() < endMs) await delay(everyMs);
+  writeFileSync(report, JSON.stringify({ ...tally.report(), unanswered }));
   process.exit();
 }
 process.once('disconnect', () => process.exit());

@@ -28,6 +28,8 @@ export interface Sample {
 }
 
 export interface Phase {
+  /** When the last request was sent, by this process. */
+  readonly endedMs: number;
   readonly completedPerSecond: number;
   readonly submits: FloodReport;
   readonly health: FloodReport;
@@ -80,10 +82,12 @@ export class OverloadStand implements AsyncDisposable {
     const sampling = setInterval(() => void this.#sample(samples), sampleEveryMs);
     await this.#lab.progress.wait(title, durationMs);
     clearInterval(sampling);
+    const endedMs = performance.now();
     const to = await this.#look();
     const seconds = (to.at.getTime() - from.at.getTime()) / 1000;
     const [submitted, healthy] = await Promise.all([submits.done(), health.done()]);
     return {
+      endedMs,
       completedPerSecond: (await this.#completedWithin(from.at, to.at)) / seconds,
       submits: submitted,
       health: healthy,

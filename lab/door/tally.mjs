@@ -6,13 +6,23 @@ const resolutionMs = 10;
 export class Tally {
   #answers = new Map();
   #loop = monitorEventLoopDelay({ resolution: resolutionMs });
-  #beganMs = performance.now();
-  #beganCpu = process.cpuUsage();
+  #began = null;
+  #seconds = 0;
+  #cpuShare = 0;
   #withoutRetryAfter = 0;
   #unsent = 0;
 
-  constructor() {
+  begin() {
+    this.#began = { ms: performance.now(), cpu: process.cpuUsage() };
+    this.#unsent = 0;
     this.#loop.enable();
+  }
+
+  end() {
+    const { user, system } = process.cpuUsage(this.#began.cpu);
+    this.#seconds = (performance.now() - this.#began.ms) / 1000;
+    this.#cpuShare = (user + system) / 1e6 / this.#seconds;
+    this.#loop.disable();
   }
 
   note(status, head, latencyMs) {
@@ -30,18 +40,16 @@ export class Tally {
   }
 
   report() {
-    const { user, system } = process.cpuUsage(this.#beganCpu);
-    const seconds = (performance.now() - this.#beganMs) / 1000;
     const answers = [...this.#answers].map(([what, histogram]) => [what, spreadOf(histogram, 1e3)]);
     const loop = spreadOf(this.#loop, 1e6);
     return {
-      seconds,
+      seconds: this.#seconds,
       answers: Object.fromEntries(answers),
       withoutRetryAfter: this.#withoutRetryAfter,
       unsent: this.#unsent,
       // The histogram is of the time from one look to the next.
       loopDelayMs: Math.max(0, loop.p99 - resolutionMs),
-      cpuShare: (user + system) / 1e6 / seconds,
+      cpuShare: this.#cpuShare,
     };
   }
 }

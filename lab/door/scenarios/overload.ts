@@ -96,8 +96,13 @@ interface Recovery {
 
 async function recovery(stand: OverloadStand, peak: number): Promise<Recovery> {
   const { fleet } = stand;
-  await stand.run({ title: 'once more', load: { rate: times * peak }, durationMs: 3_000, workUs });
-  const beganMs = performance.now();
+  const load = { rate: times * peak };
+  const { endedMs: beganMs } = await stand.run({
+    title: 'once more',
+    load,
+    durationMs: 3_000,
+    workUs,
+  });
   const { acceptedMs, latencyMs } = await untilAccepted(fleet.urls, beganMs);
   await fleet.untilEmpty();
   const drainedMs = performance.now() - beganMs;
@@ -167,7 +172,7 @@ function throughputRow({ over, peak }: Pressed): Row {
 function answerRows({ submits }: Phase): Row[] {
   const accepted = answersOf(submits, 201);
   const refused = refusalsOf(submits);
-  const others = totalOf(submits) - accepted.count - refused.count;
+  const others = totalOf(submits) - accepted.count - refused.count + submits.unanswered;
   const perSecond = (value: number) => count(value / submits.seconds);
   return [
     judged(
@@ -214,7 +219,7 @@ function totalOf({ answers }: FloodReport): number {
 
 function healthRow({ health }: Phase): Row {
   const { p50, p99, most, count: answered } = answersOf(health, 200);
-  const others = totalOf(health) - answered;
+  const others = totalOf(health) - answered + health.unanswered;
   return judged(
     {
       what: '/healthz, from a process of its own: p50; p99; most; not answered. How late it was itself, p99',
