@@ -1,19 +1,10 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
-import type { FastifyBaseLogger, FastifyInstance, RawServerDefault } from 'fastify';
 import type { SluiceApi } from '../protocol/api.js';
 import type { Logger } from '../runtime/log.js';
 import type { ConnectionLimits } from './connection-limits.js';
 import type { Overload } from './overload.js';
 import type { EventSource, KeyRing, Metrics, ServerHealth } from './ports.js';
 
-export type App = FastifyInstance<
-  RawServerDefault,
-  IncomingMessage,
-  ServerResponse,
-  FastifyBaseLogger,
-  TypeBoxTypeProvider
->;
+export type { App } from './app-type.js';
 
 export interface AppParts {
   readonly api: SluiceApi;

@@ -2,26 +2,11 @@ import type { FastifyRequest } from 'fastify';
 import { SluiceError } from '../domain/errors.js';
 import { allows, type RouteScope } from '../domain/scopes.js';
 import type { Credential, KeyHolder } from '../engine/api-keys.js';
-import { anybody, type Caller } from '../protocol/api.js';
 import type { App, Doors } from './app-parts.js';
 import { FailedAttempts } from './failed-attempts.js';
 import { isForThisMachine, isFromElsewhere, isFromOwnPage } from './origin.js';
 import type { KeyRing } from './ports.js';
 import { sessionToken } from './session-cookie.js';
-
-declare module 'fastify' {
-  interface FastifyRequest {
-    /** Who calls; null: somebody who needs no key, or who calls what is open. */
-    holder: KeyHolder | null;
-  }
-}
-
-/** On whose behalf a request is made. */
-export function callerOf({ holder }: FastifyRequest): Caller {
-  if (holder === null) return anybody;
-  const { owner, passesCeilings } = holder;
-  return { owner, passesCeilings };
-}
 
 /** Decides about every request before its body is read. */
 export class Auth {

@@ -1,7 +1,7 @@
 import { SluiceError } from '../domain/errors.js';
 import { nextShedding, noShedding } from '../domain/overload.js';
-import type { App } from './app-parts.js';
-import { callerOf } from './auth.js';
+import type { App } from './app-type.js';
+import { callerOf } from './caller.js';
 import { sendProblem } from './problem.js';
 
 declare module 'fastify' {

@@ -59,7 +59,7 @@ export class WebhookProvisioner implements Provisioner {
 }
 
 /** Over the time as well, so that what was sent once can't be sent again by others later. */
-export function signatureOf(secret: string, timestamp: string, body: string): string {
+function signatureOf(secret: string, timestamp: string, body: string): string {
   return createHmac('sha256', secret).update(`${timestamp}.${body}`).digest('hex');
 }
 

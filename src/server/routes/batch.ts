@@ -5,7 +5,7 @@ import { invalidField } from '../../protocol/problem-wire.js';
 import { batchAnswerSchema, batchSchema } from '../../protocol/tasks-schema.js';
 import { submitOutcomesToWire } from '../../protocol/tasks-wire.js';
 import type { App, AppParts } from '../app-parts.js';
-import { callerOf } from '../auth.js';
+import { callerOf } from '../caller.js';
 import { parseTaskLines } from '../body-parsers.js';
 import { mergeOutcomes, readBatch, readDraftHeaders } from '../task-drafts.js';
 import { bodyValidator, compileCheck } from '../validation.js';

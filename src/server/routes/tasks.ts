@@ -27,7 +27,7 @@ import {
   taskToWire,
 } from '../../protocol/tasks-wire.js';
 import type { App, AppParts } from '../app-parts.js';
-import { callerOf } from '../auth.js';
+import { callerOf } from '../caller.js';
 import { refuseEnded, type OpenRequests } from '../open-requests.js';
 import { readDraft, readDraftHeaders } from '../task-drafts.js';
 import { pageOf } from './page.js';
