@@ -25,6 +25,12 @@ describe('which share of the submits a server sheds', () => {
     expect(after(100, calm, pressed).share).toBe(0);
   });
 
+  it('stays when most are shed and the loop is late all the same', () => {
+    const pressed = after(20, late);
+    expect(after(10, { ...late, submitsUnderWay: 10 }, pressed).share).toBeGreaterThan(0.9);
+    expect(after(600, { ...late, submitsUnderWay: 10 }, pressed).share).toBe(0);
+  });
+
   it('is none however late the loop is with few submits under way: somebody else has the machine', () => {
     expect(after(100, { lagMs: 60_000, submitsUnderWay: 499 }).share).toBe(0);
   });

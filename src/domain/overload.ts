@@ -23,6 +23,8 @@ const patienceMs = 1_000;
 const growthPerMs = 1 / 1_000;
 /** Slower than it grew, or it would swing between all and nothing. */
 const declinePerMs = 1 / 5_000;
+/** Few are under way since most are shed, and those alone keep the loop late. */
+const slowDeclinePerMs = 1 / 50_000;
 const mostShare = 0.98;
 
 /** Grows while the loop is late because of submits, and shrinks slowly when it is not. */
@@ -31,8 +33,11 @@ export function nextShedding(
   { lagMs, submitsUnderWay }: Pressure,
   passedMs: number,
 ): Shedding {
-  const isLate = lagMs > mostLagMs && submitsUnderWay >= leastUnderWay;
-  if (!isLate) return { share: Math.max(0, share - declinePerMs * passedMs), lateForMs: 0 };
+  const isLate = lagMs > mostLagMs;
+  if (!isLate || submitsUnderWay < leastUnderWay) {
+    const perMs = isLate ? slowDeclinePerMs : declinePerMs;
+    return { share: Math.max(0, share - perMs * passedMs), lateForMs: 0 };
+  }
   const lateNowForMs = lateForMs + passedMs;
   const isPatient = share === 0 && lateNowForMs < patienceMs;
   return {
