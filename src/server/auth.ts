@@ -40,11 +40,11 @@ export class Auth {
     // There is nothing to call.
     if (request.is404) return;
     const { scope = 'admin' } = request.routeOptions.config;
+    if (scope === 'open') return;
     if (!this.#keys.areNeeded()) {
       this.#refuseStrangers(request);
       return;
     }
-    if (scope === 'open') return;
     request.holder = await this.#findHolder(request);
     if (request.holder === null) throw unauthorized();
     if (!allows(request.holder.scopes, scope)) throw missing(request.holder, scope);

@@ -77,10 +77,11 @@ async function exchange(port: number, sent: string | Buffer): Promise<string> {
 
 const body = JSON.stringify({ task_type: 'chat', queue: 'sockets' });
 const submit = (headers: string, content = body) =>
-  `POST /api/v1/tasks HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n${headers}\r\n${content}`;
+  `POST /api/v1/tasks HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n${headers}\r\n${content}`;
 const length = `Content-Length: ${body.length}\r\n`;
 const closing = 'Connection: close\r\n';
-const get = (path: string, headers = '') => `GET ${path} HTTP/1.1\r\nHost: a\r\n${headers}\r\n`;
+const get = (path: string, headers = '') =>
+  `GET ${path} HTTP/1.1\r\nHost: localhost\r\n${headers}\r\n`;
 
 function statuses(answer: string): number[] {
   return [...answer.matchAll(/HTTP\/1\.1 (\d{3}) /g)].map(([, status]) => Number(status));
@@ -109,10 +110,10 @@ describe('R-AD7: requests that two readers could understand differently', () => 
     ['a chunk size that is no number', submit('Transfer-Encoding: chunked\r\n', 'zz\r\n\r\n')],
     ['a chunk longer than it says', submit('Transfer-Encoding: chunked\r\n', '1\r\nabc\r\n')],
     ['garbage', 'no such thing\r\n\r\n'],
-    ['another protocol', 'GET / HTTP/9.9\r\nHost: a\r\n\r\n'],
+    ['another protocol', 'GET / HTTP/9.9\r\nHost: localhost\r\n\r\n'],
     ['HTTP/2', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'],
     ['TLS', Buffer.from('16030100f8010000f40303', 'hex')],
-    ['no Host', get('/healthz').replace('Host: a\r\n', closing)],
+    ['no Host', get('/healthz').replace('Host: localhost\r\n', closing)],
   ])('%s: refused, with a problem document, and nothing is done', async (_name, sent) => {
     ({ port } = await listenAsUsual());
     const before = await tasks();
@@ -147,15 +148,19 @@ describe('R-AD7: HTTP that is rare, and right', () => {
     ],
     ['an expectation that nobody knows', submit(`${closing}Expect: a miracle\r\n${length}`), [201]],
     ['to be told to go on', submit(`${closing}Expect: 100-continue\r\n${length}`), [100, 201]],
-    ['a HEAD', `HEAD /healthz HTTP/1.1\r\nHost: a\r\n${closing}\r\n`, [200]],
+    ['a HEAD', `HEAD /healthz HTTP/1.1\r\nHost: localhost\r\n${closing}\r\n`, [200]],
     [
       'requests one behind the other',
       `${get('/healthz').repeat(20)}${get('/healthz', closing)}`,
       Array<number>(21).fill(200),
     ],
-    ['an unknown method', `PROPFIND /healthz HTTP/1.1\r\nHost: a\r\n${closing}\r\n`, [405]],
-    ['an address in full', `GET http://b/healthz HTTP/1.1\r\nHost: a\r\n${closing}\r\n`, [200]],
-    ['the whole server', `OPTIONS * HTTP/1.1\r\nHost: a\r\n${closing}\r\n`, [404]],
+    ['an unknown method', `PROPFIND /healthz HTTP/1.1\r\nHost: localhost\r\n${closing}\r\n`, [405]],
+    [
+      'an address in full',
+      `GET http://b/healthz HTTP/1.1\r\nHost: localhost\r\n${closing}\r\n`,
+      [200],
+    ],
+    ['the whole server', `OPTIONS * HTTP/1.1\r\nHost: localhost\r\n${closing}\r\n`, [404]],
   ])('%s', async (_name, sent, expected) => {
     const { port } = await listenAsUsual();
     expect(statuses(await exchange(port, sent))).toEqual(expected);
@@ -216,7 +221,7 @@ describe('R-AD7: what is too large', () => {
     const announce = async (): Promise<Socket> => {
       const socket = await open(port);
       socket.write(
-        'POST /api/v1/tasks/batch HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n' +
+        'POST /api/v1/tasks/batch HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n' +
           'Content-Length: 16000000\r\n\r\n',
       );
       return socket;
@@ -245,7 +250,7 @@ describe('R-AD7: what is too slow', () => {
 
   it.each([
     ['a connection that says nothing', ''],
-    ['headers that stop', 'GET /healthz HTTP/1.1\r\nHost: a\r\nX'],
+    ['headers that stop', 'GET /healthz HTTP/1.1\r\nHost: localhost\r\nX'],
     ['a body that stops', submit('Content-Length: 1000\r\n', '{')],
     ['chunks that stop', submit('Transfer-Encoding: chunked\r\n', '1\r\n{\r\n')],
   ])('%s', async (_name, sent) => {

@@ -93,21 +93,13 @@ export class Asking {
     late.catch(() => undefined);
     try {
       const signal = AbortSignal.any([over.signal, this.#stopping.signal]);
-      await Promise.race([provisioner.request(wish, signal), late, this.#untilStopping()]);
+      await Promise.race([provisioner.request(wish, signal), late, untilAborted(signal)]);
       return null;
     } catch (error) {
       return error instanceof Error ? error.message : String(error);
     } finally {
       over.abort();
     }
-  }
-
-  #untilStopping(): Promise<void> {
-    const { signal } = this.#stopping;
-    return new Promise((resolve) => {
-      if (signal.aborted) resolve();
-      else signal.addEventListener('abort', () => resolve(), { once: true });
-    });
   }
 
   /** Logged when it changes, not every time. */
@@ -130,4 +122,12 @@ export class Asking {
     if (error instanceof DatabaseAwayError || error instanceof SluiceError) return;
     this.#options.log.error({ err: error }, 'asking for workers failed; trying again');
   }
+}
+
+/** Of one request, not of the server: a listener must not stay for each that was made. */
+function untilAborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener('abort', () => resolve(), { once: true });
+  });
 }
