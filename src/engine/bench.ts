@@ -37,7 +37,8 @@ export class Bench {
     const nowMs = this.#nowMs();
     const standing = this.#standingAt(workerId, nowMs);
     const count = allowance(standing, wanted);
-    if (allowance(standing, 1) > 0 || standing.kind === 'trusted') return { count, waitMs: Infinity };
+    if (allowance(standing, 1) > 0 || standing.kind === 'trusted')
+      return { count, waitMs: Infinity };
     return { count, waitMs: Math.max(1, Math.ceil(standing.untilMs - nowMs)) };
   }
 

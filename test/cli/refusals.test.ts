@@ -56,7 +56,8 @@ describe('the command line, when something is wrong', () => {
   it('R-AD6: another host than this machine is refused', async () => {
     const { code, stderr } = await runCli(['serve', '--host', '0.0.0.0', '--data', ':memory:']);
     expect(code).toBe(2);
-    expect(stderr).toContain('without API keys');
+    expect(stderr).toContain('Without API keys');
+    expect(stderr).toContain('sluice keys create');
   });
 
   it('R-CH12: Redis with the embedded database is refused', async () => {

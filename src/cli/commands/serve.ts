@@ -121,6 +121,7 @@ function explain(error: unknown, port: number): unknown {
   if (name === 'NoKeysError') {
     return new CliError(message, {
       next: 'Make one first: sluice keys create --name admin --scopes admin',
+      exitCode: 2,
       cause: error,
     });
   }
