@@ -88,6 +88,18 @@ async function complainOf(world: World, tasks: readonly Task[]): Promise<never> 
   throw new Violation('every task ends', detail);
 }
 
+async function checkCounts({ stage }: World): Promise<void> {
+  const [row] = await stage.db.urgent.query<{ counted: number; active: number }>(
+    `select
+       (select admitted from sluice.admission where scope = '' order by epoch desc limit 1)
+         - sluice.ended_in('') as counted,
+       (select count(*) from sluice.tasks where ended_at is null) as active`,
+  );
+  if (row !== undefined && row.counted === row.active) return;
+  const detail = `${row?.active ?? 0} are, and ${row?.counted ?? 0} are counted`;
+  throw new Violation('active tasks are counted right', detail);
+}
+
 /** Slots and places are given back: nothing runs, so nothing is counted as running. */
 async function checkIdle(world: World): Promise<void> {
   await world.pass(2 * roundMs);
@@ -98,4 +110,5 @@ async function checkIdle(world: World): Promise<void> {
     if (running === 0) continue;
     throw new Violation('every slot is given back', `${running} seem to run in ${name}`);
   }
+  await checkCounts(world);
 }

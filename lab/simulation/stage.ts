@@ -27,6 +27,9 @@ export async function openStage(dump?: string): Promise<Stage> {
   await migrate(db);
   await ensurePartitions(db, daysAhead, new Date(beganMs));
   await db.run(auditSchema);
+  // Rows that are found by their ids are changed in the order of their ids, not in that of a plan that may
+  // be another one after some lives.
+  await db.run('set enable_bitmapscan = off');
   return { db, time: VirtualTime.install(), chance: VirtualChance.install(), lives: 0 };
 }
 
@@ -52,6 +55,9 @@ begin
   execute parted;
   execute 'truncate sluice.serving, ' || plain;
   update sluice.generation set number = 0;
+  update sluice.admission_check set checked_at = '-infinity';
+  insert into sluice.admission (scope) values ('');
+  insert into sluice.departures (scope, slot) select '', slot from generate_series(0, 7) as slot;
   perform setval(c.oid::regclass, 1, false) from pg_class c
   join pg_namespace n on n.oid = c.relnamespace
   where n.nspname in ('sluice', 'simulation') and c.relkind = 'S';

@@ -14,13 +14,13 @@ function after(turns: number, pressure: Pressure, from: Shedding = noShedding): 
 
 describe('which share of the submits a server sheds', () => {
   it('R-AD3: is none while a burst lasts', () => {
-    expect(after(9, late).share).toBe(0);
-    expect(after(9, late, after(1, calm, after(9, late))).share).toBe(0);
+    expect(after(4, late).share).toBe(0);
+    expect(after(4, late, after(1, calm, after(4, late))).share).toBe(0);
   });
 
   it('grows when the loop stays late, and shrinks to none when it is no longer', () => {
-    const pressed = after(15, late);
-    expect(pressed.share).toBeCloseTo(0.6);
+    const pressed = after(6, late);
+    expect(pressed.share).toBeCloseTo(2 / 3);
     expect(after(1, late, after(1, calm, pressed)).share).toBeGreaterThan(pressed.share);
     expect(after(100, calm, pressed).share).toBe(0);
   });

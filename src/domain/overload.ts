@@ -19,8 +19,8 @@ const mostLagMs = 50;
 /** With fewer it is not they who make the loop late, and to refuse them would help nobody. */
 const leastUnderWay = 500;
 /** A burst is over before; nothing of it is refused. */
-const patienceMs = 1_000;
-const growthPerMs = 1 / 1_000;
+const patienceMs = 500;
+const growthPerMs = 1 / 300;
 /** Slower than it grew, or it would swing between all and nothing. */
 const declinePerMs = 1 / 5_000;
 /** Few are under way since most are shed, and those alone keep the loop late. */

@@ -4,7 +4,7 @@ import {
   reconcileAdmission,
   setCeiling,
 } from '../store/admission.js';
-import type { EngineContext } from './context.js';
+import { instant, type EngineContext } from './context.js';
 
 /** The count reads every task: what takes longer is done less often, a thousandth of the time. */
 const quickMs = 60;
@@ -29,7 +29,7 @@ export class AdmissionCheck {
   async tick(): Promise<number> {
     const { db, settings } = this.#context;
     const sinceMs = this.#isFirst ? Math.min(justNowMs, this.#restMs) : this.#restMs;
-    if (await beginReconciling(db, sinceMs)) {
+    if (await beginReconciling(db, sinceMs, instant(this.#context))) {
       this.#isFirst = false;
       const times = Math.max(1, (await this.#compare()) / quickMs);
       this.#restMs = Math.min(longestRestMs, settings.admissionCheckMs * times);

@@ -7,6 +7,7 @@ import {
 } from '../domain/admission.js';
 import type { Priority } from '../domain/priority.js';
 import type { RateLimit } from '../domain/queue-settings.js';
+import { hasEnded } from '../domain/task-state.js';
 import type { Refusal } from '../protocol/problem-wire.js';
 import { readStandings, type Ceilings } from '../store/admission.js';
 import type { Refused } from '../store/new-task.js';
@@ -14,6 +15,7 @@ import { approximateNow, type EngineContext } from './context.js';
 import { DrainRate } from './drain-rate.js';
 import type { QueueDirectory } from './queue-directory.js';
 import { pauseLeftMs } from './queue-pause.js';
+import { ReachedCeilings } from './reached-ceilings.js';
 
 /** The ceilings as this server knows them, and what whoever meets one is told. */
 export class Admission {
@@ -21,11 +23,16 @@ export class Admission {
   readonly #queues: QueueDirectory;
   readonly #all: Ceiling;
   readonly #drains = new DrainRate();
+  /** Who may be refused without a look, for a moment. */
+  readonly reached = new ReachedCeilings();
 
   constructor(context: EngineContext, queues: QueueDirectory) {
     this.#context = context;
     this.#queues = queues;
     this.#all = ceilingOf(context.settings);
+    context.events.subscribe(({ to }) => {
+      if (hasEnded(to)) this.reached.forget();
+    });
   }
 
   ceilings(): Ceilings {

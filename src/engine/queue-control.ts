@@ -70,6 +70,7 @@ export class QueueControl {
     const { db } = this.#context;
     const queue = await putQueue(db, name, settings, instant(this.#context));
     await patiently(() => setCeiling(db, name, settings.maxActive));
+    this.#admission.reached.forget();
     return this.#changed(queue);
   }
 

@@ -22,6 +22,8 @@ import { Refusals } from './refusals.js';
 import type { Throughput } from './throughput.js';
 import { WindowMap, type Places } from './windows.js';
 
+const defaultQueue = 'default';
+const defaultPriority = 'medium';
 const maxTasksAtOnce = 1_000;
 const maxBytesAtOnce = 8 * 1024 * 1024;
 /** A position beyond this is a lower bound. */
@@ -85,6 +87,8 @@ export class Submit {
   async #submit(draft: TaskDraft, caller: Caller): Promise<SubmitOutcome> {
     const faults = costFaults(draft.cost ?? {});
     if (faults.length > 0) return { kind: 'refused', ...refusalOf(invalidRequest(faults)) };
+    const full = this.#findReached(draft, caller);
+    if (full !== null) return full;
     const task = this.#prepare(draft, caller);
     const write = () => this.#batcher.add(task);
     const submitted = await this.#limits.pass(task, caller, write).catch((error: unknown) => {
@@ -93,15 +97,30 @@ export class Submit {
     return this.#toOutcome(task, submitted);
   }
 
+  /** Not for those who pass ceilings, nor for what may be a repeat, which is answered. */
+  #findReached(draft: TaskDraft, { passesCeilings }: Caller): SubmitOutcome | null {
+    if (passesCeilings || draft.idempotencyKey !== undefined) return null;
+    const { queue = defaultQueue, priority = defaultPriority } = draft;
+    const refused = this.#parts.admission.reached.find(queue, priority);
+    return refused === null ? null : this.#refuse({ queue, priority }, refused);
+  }
+
+  #refuse(
+    { queue, priority }: Pick<Prepared, 'queue' | 'priority'>,
+    refused: Refused,
+  ): SubmitOutcome {
+    this.#refusals.note(refused.reached.scope === allQueues ? 'max_active' : 'queue_max_active');
+    return { kind: 'refused', ...this.#parts.admission.refusal(queue, priority, refused) };
+  }
+
   #toOutcome(task: Prepared, submitted: Submitted | OverLimit): SubmitOutcome {
     if (submitted.kind === 'over_limit') {
       this.#refusals.note('submission_limit');
       return { ...submitted, kind: 'refused', code: 'refused' };
     }
     if (submitted.kind !== 'refused') return toOutcome(task, submitted);
-    this.#refusals.note(submitted.reached.scope === allQueues ? 'max_active' : 'queue_max_active');
-    const refusal = this.#parts.admission.refusal(task.queue, task.priority, submitted);
-    return { kind: 'refused', ...refusal };
+    this.#parts.admission.reached.note(task.priority, submitted);
+    return this.#refuse(task, submitted);
   }
 
   /** How many were refused since this process began, by reason. */
@@ -110,8 +129,7 @@ export class Submit {
   }
 
   #prepare(draft: TaskDraft, { owner, passesCeilings }: Caller): Prepared {
-    const priority = draft.priority ?? 'medium';
-    const queue = draft.queue ?? 'default';
+    const { queue = defaultQueue, priority = defaultPriority } = draft;
     const capabilities = capabilitySet(draft.requiredCapabilities ?? []);
     return {
       taskId: this.#ids.nextTaskId(this.#context.db.nowMs()),

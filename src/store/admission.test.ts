@@ -339,7 +339,7 @@ describeOnPostgres('the ceiling, with several servers', (postgres) => {
   it('R-AD1: of servers that start together one compares', async () => {
     const dbs = await servers(3);
     await postgres().db.query(`update sluice.admission_check set checked_at = '-infinity'`);
-    const began = await Promise.all(dbs.map((db) => beginReconciling(db, 60_000)));
+    const began = await Promise.all(dbs.map((db) => beginReconciling(db, 60_000, null)));
     expect(began.filter((isOurs) => isOurs)).toHaveLength(1);
   });
 });

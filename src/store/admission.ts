@@ -6,7 +6,7 @@ import {
   type Standing,
 } from '../domain/admission.js';
 import { column } from './columns.js';
-import type { Database, Queryable } from './database.js';
+import type { Database, Instant, Queryable } from './database.js';
 
 /** What is let in: the ceiling of all queues, and those of queues as far as they are known here. */
 export interface Ceilings {
@@ -190,12 +190,17 @@ export function reconcileAdmission(db: Database, queue: string | null = null): P
 }
 
 /** False: somebody compared a moment ago. Of several servers one gets true. */
-export async function beginReconciling(db: Queryable, intervalMs: number): Promise<boolean> {
+export async function beginReconciling(
+  db: Queryable,
+  intervalMs: number,
+  now: Instant,
+): Promise<boolean> {
   const rows = await db.query(
-    `update sluice.admission_check set checked_at = now()
-     where only_row and checked_at < now() - $1::float8 * interval '1 ms'
+    `update sluice.admission_check set checked_at = coalesce($2::timestamptz, now())
+     where only_row
+       and checked_at < coalesce($2::timestamptz, now()) - $1::float8 * interval '1 ms'
      returning only_row`,
-    [intervalMs],
+    [intervalMs, now],
   );
   return rows.length > 0;
 }

@@ -13,7 +13,7 @@ describe('sluice keys', () => {
   it('R-AD6: the first key is made before anybody may call; then a server may be reached', async () => {
     const env = { DATABASE_URL: database.url, SLUICE_API_KEY: undefined };
     const alone = await runCli(['serve', '--host', '0.0.0.0', '--port', '0'], { env });
-    expect(alone.code).toBe(1);
+    expect(alone.code).toBe(2);
     expect(alone.stderr).toContain('Without API keys the server listens on this machine only');
     expect(alone.stderr).toContain('sluice keys create');
 
