@@ -150,7 +150,7 @@ export function report(
   const { workerId, name } = worker;
   if (workerId === null) return;
   const words = reports.map(({ taskId, status }) => `${world.trace.task(taskId)} ${status}`);
-  for (const { lease } of reports) worker.letGo(lease);
+  letGoOf(world, worker, reports);
   world.ask({
     what: `${name} reports ${words.join(', ')}`,
     server,
@@ -192,7 +192,7 @@ export function release(
 ): void {
   const { workerId, name } = worker;
   if (workerId === null || held.length === 0) return;
-  for (const { lease } of held) worker.letGo(lease);
+  letGoOf(world, worker, held);
   const names = held.map(({ taskId }) => world.trace.task(taskId)).join(' ');
   world.ask({
     what: `${name} releases ${names}`,
@@ -255,4 +255,17 @@ function lostLease(world: World, worker: SimulatedWorker, lease: Lease, taskId: 
     if (!world.tasks.isLive(lease)) return;
     throw new Violation('a good lease is not refused', world.trace.task(taskId));
   });
+}
+
+/** A lease is its attempt, whoever tells of it. */
+function letGoOf(
+  world: World,
+  worker: SimulatedWorker,
+  told: readonly Pick<Delivered, 'lease'>[],
+): void {
+  for (const { lease } of told) {
+    worker.letGo(lease);
+    const delivered = world.ledger.delivered.get(lease);
+    if (delivered !== undefined) delivered.hasLetGo = true;
+  }
 }
