@@ -1,5 +1,6 @@
 import { createRequire } from 'node:module';
 import { Command } from 'commander';
+import { benchCommand } from './commands/bench.js';
 import { demoCommand } from './commands/demo.js';
 import { dlqCommand } from './commands/dlq.js';
 import { doctorCommand } from './commands/doctor.js';
@@ -43,5 +44,6 @@ export function buildProgram(): Command {
   migrateCommand(program);
   doctorCommand(program);
   demoCommand(program);
+  benchCommand(program);
   return program;
 }
