@@ -4,12 +4,15 @@ import { spreadOf } from './measure.js';
 /** `noted`: nothing was wanted of it, and it is worth knowing. */
 export type Verdict = 'ok' | 'missed' | 'noted';
 
+/** A list: every round. */
+type Numbers = Readonly<Record<string, number | readonly number[]>>;
+
 export interface Row {
   readonly what: string;
   readonly wanted: string;
   readonly measured: string;
   readonly verdict: Verdict;
-  readonly numbers: Readonly<Record<string, number>>;
+  readonly numbers: Numbers;
 }
 
 export interface Scenario {
@@ -22,7 +25,7 @@ export interface Scenario {
 export interface Measured {
   readonly what: string;
   readonly measured: string;
-  readonly numbers: Readonly<Record<string, number>>;
+  readonly numbers: Numbers;
 }
 
 export function judged(row: Measured, wanted: string, isMet: boolean): Row {
