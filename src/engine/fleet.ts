@@ -1,6 +1,7 @@
 import { SluiceError } from '../domain/errors.js';
 import { IdSource, type TaskId, type WorkerId } from '../domain/ids.js';
 import type { Registered, Registration, WorkerOffer } from '../protocol/api.js';
+import { bounds } from '../protocol/bounds.js';
 import type { TakeRequest } from '../ready/ready-queue.js';
 import { findWorkers, registerWorker } from '../store/workers.js';
 import { instant, type EngineContext } from './context.js';
@@ -17,6 +18,8 @@ export interface KnownWorker {
   readonly cancelled: Set<TaskId>;
   /** Held in Postgres but not by the worker, and since when its heartbeats did not name it. */
   missing: ReadonlyMap<TaskId, number>;
+  /** When it last polled or beat here. */
+  heardMs: number;
 }
 
 /** The workers this process has heard of. The rows in Postgres decide who is alive. */
@@ -35,7 +38,7 @@ export class Fleet {
     const workerId = this.#ids.nextWorkerId(db.nowMs());
     const capacity = registration.capacity ?? defaultCapacity;
     await registerWorker(db, workerId, { ...registration, capacity }, instant(this.#context));
-    this.#workers.set(workerId, known(workerId, registration, capacity, false));
+    this.#add(workerId, registration, capacity, false);
     return {
       workerId,
       heartbeatIntervalMs: settings.heartbeatIntervalMs,
@@ -49,6 +52,7 @@ export class Fleet {
     await this.meet([workerId]);
     const worker = this.#workers.get(workerId);
     if (worker === undefined) throw unknownWorker(workerId);
+    worker.heardMs = this.#nowMs();
     return worker;
   }
 
@@ -60,7 +64,7 @@ export class Fleet {
       const { workerId, status, capacity } = row;
       // One that came meanwhile may have news already.
       if (status === 'dead' || this.#workers.has(workerId)) continue;
-      this.#workers.set(workerId, known(workerId, toOffer(row), capacity, status === 'draining'));
+      this.#add(workerId, toOffer(row), capacity, status === 'draining');
     }
   }
 
@@ -78,6 +82,28 @@ export class Fleet {
 
   forget(workerId: WorkerId): void {
     this.#workers.delete(workerId);
+  }
+
+  /**
+   * Those who talk to another server by now, or whose end was told while nobody listened. What they
+   * should have been told here would pile up. Who comes back is read again.
+   */
+  forgetSilent(): void {
+    const { leaseMs } = this.#context.settings;
+    // Longer than any poll waits.
+    const sinceMs = this.#nowMs() - 2 * Math.max(leaseMs, bounds.waitSeconds * 1000);
+    for (const [workerId, { heardMs }] of this.#workers) {
+      if (heardMs < sinceMs) this.#workers.delete(workerId);
+    }
+  }
+
+  #add(workerId: WorkerId, offer: WorkerOffer, capacity: number, draining: boolean): void {
+    this.#workers.set(workerId, known(workerId, offer, capacity, draining, this.#nowMs()));
+  }
+
+  #nowMs(): number {
+    const { clock } = this.#context;
+    return clock === null ? performance.now() : clock.nowMs();
   }
 }
 
@@ -117,6 +143,7 @@ function known(
   { capabilities, taskTypes, queues }: WorkerOffer,
   capacity: number,
   draining: boolean,
+  heardMs: number,
 ): KnownWorker {
   const offer = {
     ...(capabilities === undefined ? {} : { capabilities }),
@@ -124,5 +151,5 @@ function known(
     ...(queues === undefined ? {} : { queues }),
   };
   const cancelled = new Set<TaskId>();
-  return { workerId, offer, capacity, load: 0, draining, cancelled, missing: new Map() };
+  return { workerId, offer, capacity, load: 0, draining, cancelled, missing: new Map(), heardMs };
 }
