@@ -21,10 +21,10 @@ afterAll(async () => {
 
 const minuteMs = 60_000;
 
-function openFleet() {
+function openFleet(maxBytes?: number) {
   const clock = new ManualClock(Date.UTC(2026, 0, 31));
   const context = { db, clock, settings: defaultEngineSettings } as unknown as EngineContext;
-  return { clock, fleet: new Fleet(context) };
+  return { clock, fleet: new Fleet(context, maxBytes) };
 }
 
 async function register(fleet: Fleet, count: number): Promise<WorkerId[]> {
@@ -57,4 +57,23 @@ it('R-AD7: what a worker should be told does not pile up where it never comes', 
   // Who comes back after all is known as it was.
   const { offer, capacity } = await fleet.get(workerId);
   expect({ offer, capacity }).toMatchObject({ offer: before.offer, capacity: before.capacity });
+});
+
+it('R-AD7: however much workers say of themselves, what is kept of them has an end', async () => {
+  const { fleet } = openFleet(60_000);
+  const taskTypes = Array.from({ length: 1_000 }, (_, n) => `type-${n}`);
+  const [heard] = await register(fleet, 1);
+  if (heard === undefined) throw new Error('one was registered');
+  const talkative: WorkerId[] = [];
+  for (let n = 0; n < 10; n += 1) {
+    talkative.push((await fleet.register({ taskTypes })).workerId);
+    await fleet.get(heard);
+  }
+  // Who was heard last is kept; the others are read again when they come.
+  expect(fleet.size).toBe(2);
+  expect(fleet.find(heard)).not.toBeNull();
+  for (const workerId of talkative) {
+    expect((await fleet.get(workerId)).offer.taskTypes).toEqual(taskTypes);
+  }
+  expect(fleet.size).toBeLessThanOrEqual(2);
 });
