@@ -39,7 +39,8 @@ export function noted(row: Measured): Row {
 export const percent = (share: number, digits = 1): string => `${(share * 100).toFixed(digits)} %`;
 export const ms = (duration: number): string =>
   `${duration < 10 ? duration.toFixed(1) : Math.round(duration)} ms`;
-export const seconds = (durationMs: number): string => `${(durationMs / 1000).toFixed(1)} s`;
+export const seconds = (durationMs: number, digits = 1): string =>
+  `${(durationMs / 1000).toFixed(digits)} s`;
 export const count = (value: number): string => Math.round(value).toLocaleString('en');
 
 /** The median, and from where to where the rounds went. */
