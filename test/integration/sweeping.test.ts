@@ -149,21 +149,26 @@ describeOnEmptyPostgres('what a server asks of Postgres', (postgres) => {
   });
 
   it('R-ST3: beats that Postgres kept waiting take nothing back that came to the worker meanwhile', async () => {
-    const { engine } = await open({ heartbeatIntervalMs: 200, leaseMs: 60_000 });
+    const clock = new ManualClock(Date.now());
+    const { engine } = await open({ heartbeatIntervalMs: 200, leaseMs: 60_000 }, clock);
     const worker = await TestWorker.register(engine);
     await engine.submit({ taskType: 'noop' });
     const holder = await postgres().open();
-    let unlock: () => void = () => undefined;
-    const locked = new Promise<void>((resolve) => {
-      unlock = resolve;
-    });
     const held = await holder.transaction(async (tx) => {
       await tx.query('select from sluice.workers for update');
       // Sent before the task came, and answered long after it.
-      const stale = [worker.beat([]), worker.beat([])].map((beat) => beat.catch(() => null));
+      const stale = [worker.beat([]).catch(() => null)];
+      await until('it to wait for the lock', async () => {
+        const waiting = await postgres().db.query(
+          `select from pg_stat_activity
+           where wait_event_type = 'Lock' and datname = current_database()`,
+        );
+        return waiting.length > 0;
+      });
+      clock.advance(150);
+      stale.push(worker.beat([]).catch(() => null));
       const task = await worker.takeOne();
-      setTimeout(unlock, 700);
-      await locked;
+      clock.advance(700);
       return { task, stale };
     });
     await Promise.all(held.stale);
