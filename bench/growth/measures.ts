@@ -8,6 +8,7 @@ interface Measure {
 }
 
 const megabytes = (value: number): string => `${value.toFixed(0)} MB`;
+const cpuSeconds = (value: number): string => `${value.toFixed(2)} s`;
 const micros = (value: number): string => `${value.toFixed(1)} µs`;
 
 export const measures = {
@@ -17,6 +18,8 @@ export const measures = {
   startP50: { title: 'submit to worker, p50', text: ms, goal: null },
   startP99: { title: 'submit to worker, p99', text: ms, goal: 'at most 1.1' },
   memory: { title: 'memory of the process', text: megabytes, goal: 'at most 1.1' },
+  ownCpu: { title: 'CPU of the process in a round', text: cpuSeconds, goal: null },
+  serviceCpu: { title: 'CPU of Postgres and Redis in a round', text: cpuSeconds, goal: null },
   submitMicros: { title: 'a submit', text: micros, goal: null },
   claimMicros: { title: 'a claim', text: micros, goal: null },
   finishMicros: { title: 'a finish', text: micros, goal: null },

@@ -47,6 +47,10 @@ export class SideProcess implements Disposable {
     return side;
   }
 
+  get pid(): number | null {
+    return this.#child.pid ?? null;
+  }
+
   async round(): Promise<Values> {
     this.#child.send('round' satisfies Ask);
     return (await this.#answer('measured')).values;

@@ -6,7 +6,9 @@ import {
   type RunningRedis,
 } from '../../test/support/services/redis-server.js';
 import { makeEnded } from '../ended-tasks.js';
+import { ProcessTree } from '../run/processes.js';
 import type { Values } from './measures.js';
+import { postgresProcesses } from './postgres-processes.js';
 import { SideProcess, type SideOptions } from './side-process.js';
 
 /** One size of what grows. */
@@ -34,17 +36,22 @@ export class Stand implements AsyncDisposable {
   readonly #database: LabDatabase;
   readonly #redis: RunningRedis | null;
   readonly #side: SideProcess;
+  readonly #own: ProcessTree;
+  readonly #services: readonly ProcessTree[];
 
   private constructor(
     title: string,
     database: LabDatabase,
     redis: RunningRedis | null,
     side: SideProcess,
+    services: readonly ProcessTree[],
   ) {
     this.title = title;
     this.#database = database;
     this.#redis = redis;
     this.#side = side;
+    this.#own = new ProcessTree(side.pid);
+    this.#services = services;
   }
 
   static async open(postgresUrl: string, ready: Ready, one: Case): Promise<Stand> {
@@ -54,7 +61,8 @@ export class Stand implements AsyncDisposable {
     const redisUrl = redis?.url ?? null;
     const options = { databaseUrl: database.url, redisUrl, waiting, queues, round };
     const side = await SideProcess.start(options);
-    const stand = new Stand(title, database, redis, side);
+    const services = [await postgresProcesses(database), ...(await redisProcesses(redis))];
+    const stand = new Stand(title, database, redis, side, services);
     await stand.#settle(ended);
     return stand;
   }
@@ -64,7 +72,11 @@ export class Stand implements AsyncDisposable {
   }
 
   async round(): Promise<void> {
-    this.rounds.push(await this.#side.round());
+    const [ownBefore, servicesBefore] = this.#cpu();
+    const values = await this.#side.round();
+    const [ownAfter, servicesAfter] = this.#cpu();
+    const serviceCpu = servicesAfter - servicesBefore;
+    this.rounds.push({ ...values, ownCpu: ownAfter - ownBefore, serviceCpu });
   }
 
   /** After the last round. */
@@ -77,6 +89,11 @@ export class Stand implements AsyncDisposable {
     this.#side[Symbol.dispose]();
     await this.#redis?.stop();
     await this.#database.drop();
+  }
+
+  #cpu(): readonly [number, number] {
+    const ofServices = this.#services.map((tree) => tree.cpuSeconds());
+    return [this.#own.cpuSeconds(), ofServices.reduce((sum, seconds) => sum + seconds, 0)];
   }
 
   /** What was just made is as if it had been there for long: autovacuum does not come in the middle. */
@@ -92,7 +109,16 @@ export class Stand implements AsyncDisposable {
   }
 }
 
-async function usedBy({ url }: RunningRedis): Promise<number> {
-  const [, bytes] = /^used_memory:(\d+)/m.exec(String(await askRedis(url, 'info', 'memory'))) ?? [];
-  return Number(bytes) / megabyte;
+async function redisProcesses(redis: RunningRedis | null): Promise<ProcessTree[]> {
+  return redis === null ? [] : [new ProcessTree(await askFor(redis, 'server', 'process_id'))];
+}
+
+async function usedBy(redis: RunningRedis): Promise<number> {
+  return (await askFor(redis, 'memory', 'used_memory')) / megabyte;
+}
+
+async function askFor({ url }: RunningRedis, section: string, field: string): Promise<number> {
+  const answer = String(await askRedis(url, 'info', section));
+  const [, value] = new RegExp(`^${field}:(\\d+)`, 'm').exec(answer) ?? [];
+  return Number(value);
 }

@@ -4,7 +4,8 @@ import type { Lab } from '../../../lab/shared/lab.js';
 import { judged, ms, noted, type Row, type Scenario } from '../../../lab/shared/scenario.js';
 import { priorities } from '../../../src/domain/priority.js';
 import type { TaskDraft } from '../../../src/protocol/api.js';
-import { parentOf, ProcessTree } from '../../run/processes.js';
+import { ProcessTree } from '../../run/processes.js';
+import { postgresProcesses } from '../postgres-processes.js';
 import { openFiles, soakRows, type Sample } from '../soak-samples.js';
 
 const submitEveryMs = 100;
@@ -67,8 +68,7 @@ function draft(index: number): TaskDraft {
 }
 
 async function sampleFor(lab: Lab, cluster: Cluster, soakMs: number): Promise<Sample[]> {
-  const [row] = await cluster.database.query<{ pid: number }>('select pg_backend_pid() as pid');
-  const postgres = new ProcessTree(parentOf(row?.pid ?? 0));
+  const postgres = await postgresProcesses(cluster.database);
   const everyMs = soakMs / samplesWanted;
   const beganMs = performance.now();
   const samples: Sample[] = [];

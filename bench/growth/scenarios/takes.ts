@@ -32,10 +32,11 @@ async function compareTakes(
   const one: number[] = [];
   const many: number[] = [];
   const rounds = lab.number('rounds');
+  const takesInRound = lab.size(5_000, 500);
   using progress = lab.progress.steps(`${title}, rounds`, rounds);
   for (let round = 0; round < rounds; round += 1) {
-    one.push(await measure(1, times, redisUrl));
-    many.push(await measure(10_000, times, redisUrl));
+    one.push(await measure(1, times, takesInRound, redisUrl));
+    many.push(await measure(10_000, times, takesInRound, redisUrl));
     progress.step();
   }
   const ratios = many.map((value, round) => value / (one[round] ?? Number.NaN));
@@ -52,9 +53,15 @@ async function compareTakes(
 }
 
 /** Median over several rounds in one process, in microseconds a take. */
-async function measure(queues: number, times: number, redisUrl?: string): Promise<number> {
-  const args = ['--import', import.meta.resolve('tsx'), program, String(queues), String(times)];
-  if (redisUrl !== undefined) args.push(redisUrl);
+async function measure(
+  queues: number,
+  times: number,
+  takesInRound: number,
+  redisUrl?: string,
+): Promise<number> {
+  const words = [queues, times, takesInRound].map(String);
+  if (redisUrl !== undefined) words.push(redisUrl);
+  const args = ['--import', import.meta.resolve('tsx'), program, ...words];
   const { stdout } = await promisify(execFile)(process.execPath, args);
   return Number(stdout);
 }
