@@ -1,6 +1,7 @@
 import { count, noted, seconds, type Row } from '../../shared/scenario.js';
 import { drawArrivals } from '../arrivals.js';
 import type { CaseScenario } from '../case.js';
+import type { Shade } from '../charts/backlog.js';
 import { backlogOf, measure } from '../measures.js';
 import { countWasted } from '../rans.js';
 import { capacityOf, runStreams, type Stream } from '../streams.js';
@@ -37,6 +38,15 @@ export const outage: CaseScenario = {
     };
   },
 };
+
+/** For the chart: when what was the case. */
+export function outageShades(lastMs: number): readonly Shade[] {
+  const fromMs = calmSeconds * 1_000;
+  return [
+    { fromMs, toMs: fromMs + awaySeconds * 1_000, label: 'the models answer 503' },
+    { fromMs: lastMs, toMs: Infinity, label: 'nothing arrives any more' },
+  ];
+}
 
 function rowsOf(who: string, { rans, calls }: Stream): Row[] {
   const wasted = countWasted(calls, rans.length);

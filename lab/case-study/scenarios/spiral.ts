@@ -2,6 +2,7 @@ import { count, noted, seconds, type Row } from '../../shared/scenario.js';
 import { drawArrivals } from '../arrivals.js';
 import { publishedShape } from '../batch-plan.js';
 import type { Case, CaseScenario } from '../case.js';
+import type { Shade } from '../charts/backlog.js';
 import { backlogOf, measure, type Level } from '../measures.js';
 import { simulateBatch } from '../simulate-batch.js';
 import { capacityOf, runStreams } from '../streams.js';
@@ -41,6 +42,20 @@ export const spiral: CaseScenario = {
     };
   },
 };
+
+/** For the chart: when what was the case. */
+export function spiralShades(lastMs: number): readonly Shade[] {
+  const whole = calmSeconds + burstSeconds + afterSeconds;
+  const at = (seconds: number) => (seconds / whole) * lastMs;
+  return [
+    {
+      fromMs: at(calmSeconds),
+      toMs: at(calmSeconds + burstSeconds),
+      label: 'arrivals at 120 % of what the batch system can do',
+    },
+    { fromMs: lastMs, toMs: Infinity, label: 'nothing arrives any more' },
+  ];
+}
 
 interface Span {
   readonly calmMs: number;
