@@ -44,7 +44,7 @@ async function main(): Promise<number> {
   const rows = [...rowsOf(tally, memory), ...(values.names ? await namesRows(lab) : [])];
   printRows(rows);
   for (const fault of tally.faults) console.log(`\n${fault}`);
-  if (values.write) await writePage(commandText(), rows, tally);
+  if (values.write) await writePage(commandText(), rows, tally, values.names);
   return rows.every(({ verdict }) => verdict !== 'missed') ? 0 : 1;
 }
 
