@@ -15,7 +15,7 @@ export const workers: Scenario = {
 function casesOf(lab: Lab): readonly Case[] {
   const round = lab.size({ tasks: 20_000, samples: 500 }, { tasks: 1_000, samples: 20 });
   return [1, 10, 100].map((number) => ({
-    title: `${count(number)} workers`,
+    title: number === 1 ? '1 worker' : `${count(number)} workers`,
     waiting: 0,
     queues: 1,
     round: { kind: 'crowd', workers: number, ...round },
