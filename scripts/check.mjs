@@ -21,12 +21,14 @@ const staticSteps = [
   ['dead exports', bin('knip'), '--no-progress'],
 ];
 
+const failures = [];
 const counts = { passed: 0, failed: 0, skipped: 0 };
 const queue = [...staticSteps];
 await runStep(build);
 await Promise.all([runTests(), runStaticSteps(), runStaticSteps()]);
 
 console.log();
+if (failures.length > 0) console.log(`Failed: ${failures.join(', ')}`);
 const skipped = counts.skipped > 0 ? `, ${counts.skipped} skipped` : '';
 console.log(`${counts.passed} passed, ${counts.failed} failed${skipped}`);
 process.exitCode = counts.failed > 0 ? 1 : 0;
@@ -84,6 +86,7 @@ function readTestResult(path) {
 }
 
 function report(name, ok, seconds) {
+  if (!ok) failures.push(name);
   console.log(`${ok ? '✓' : '✗'} ${name.padEnd(16)} ${seconds.toFixed(1).padStart(6)} s`);
 }
 
