@@ -22,7 +22,7 @@ const kinds = {
   workerFiles: { title: 'open files of the workers', text: whole },
   connections: { title: 'connections to Postgres', text: whole },
   deadTuples: { title: 'dead tuples', text: whole },
-  liveTablesMegabytes: { title: 'tables of living tasks', text: megabytes },
+  liveTablesMegabytes: { title: 'tables of living tasks', text: tenths },
 } as const satisfies Readonly<
   Record<keyof Sample, { title: string; text: (value: number) => string }>
 >;
@@ -68,6 +68,10 @@ export function openFiles(pids: readonly number[]): number {
 
 function megabytes(value: number): string {
   return `${value.toFixed(0)} MB`;
+}
+
+function tenths(value: number): string {
+  return `${value.toFixed(1)} MB`;
 }
 
 function whole(value: number): string {
