@@ -1,8 +1,19 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { drawArrivals } from '../../lab/case-study/arrivals.js';
 import { planBatches, publishedShape } from '../../lab/case-study/batch-plan.js';
+import { drawAll } from '../../lab/case-study/documents.js';
+import { KeptReports } from '../../lab/case-study/kept-reports.js';
 import { answersPerSecond, backlogOf, measure } from '../../lab/case-study/measures.js';
+import {
+  compareGrid,
+  seedReport,
+  toMarkdown,
+  type ScenarioReport,
+} from '../../lab/case-study/report.js';
 import { batchCapacityPerSecond, simulateBatch } from '../../lab/case-study/simulate-batch.js';
 import { simulateSlots } from '../../lab/case-study/simulate-slots.js';
 import { atOnce, drawWork, models, type Arrival, type Ran } from '../../lab/case-study/work.js';
@@ -185,6 +196,93 @@ describe('R-LA1: what is told of a run', () => {
     expect(backlog.at(-1)).toEqual({ atMs: 100_000, count: 0 });
   });
 });
+
+describe('R-LA1: the report', () => {
+  const batch = report('batch', [1, 2], 'batch', (seed) => {
+    return simulateBatch(atOnce(drawWork(seed, 1_000)), publishedShape);
+  });
+  const sluice = report('sluice', [1], 'sluice', (seed) => {
+    return simulateSlots(atOnce(drawWork(seed, 1_000)), 400);
+  });
+  const spiral = report('spiral', [1], 'spiral: batch', (seed) => {
+    return simulateBatch(drawArrivals(seed, [{ seconds: 60, perSecond: 8 }]), publishedShape);
+  });
+
+  it('shows the runs beside what was published, with the spread over seeds', () => {
+    const [head, duration, rate] = compareGrid([batch, sluice]);
+    expect(head?.slice(0, 5)).toEqual(['', 'batch', 'published', 'Sluice 8 × 50', 'published']);
+    expect(duration).toEqual([
+      'duration',
+      '134.0 s (122.7 s to 134.0 s)',
+      '179 s',
+      '43.4 s',
+      '46 s',
+      '',
+      '',
+    ]);
+    expect(rate?.[2]).toBe('5.6');
+    expect(rate?.[4]).toBe('23.3');
+  });
+
+  it('says with which command each was measured, and shows the charts that there are', () => {
+    const markdown = toMarkdown([batch, sluice]);
+    expect(markdown).toContain('with `sluice lab --only batch`');
+    expect(markdown).toContain('(lab/throughput.svg)');
+    expect(markdown).not.toContain('(lab/spiral.svg)');
+  });
+
+  it('draws as SVG and as PNG', () => {
+    const charts = drawAll([batch, sluice, { ...spiral, runs: twice(spiral) }]);
+    expect(Object.keys(charts)).toEqual(['throughput', 'waterfall', 'spiral']);
+    for (const { svg, png } of Object.values(charts)) {
+      expect(svg).toMatch(/^<svg /);
+      expect(png.subarray(1, 4).toString()).toBe('PNG');
+      // A page that nobody painted is a few kilobytes.
+      expect(png.length).toBeGreaterThan(30_000);
+    }
+    expect(charts.throughput?.svg).toContain('published: 179 s');
+    expect(charts.waterfall?.svg).toContain('Batch, 134 s');
+  });
+
+  it('keeps what was measured last of every scenario, in the order of all', () => {
+    const folder = mkdtempSync(join(tmpdir(), 'sluice-lab-'));
+    try {
+      const kept = new KeptReports(1, ['batch', 'sluice'], folder);
+      kept.keep(sluice);
+      kept.keep(batch);
+      kept.keep({ ...sluice, measuredAt: '2026-02-02' });
+      const all = kept.all().map(({ name, measuredAt }) => [name, measuredAt]);
+      expect(all).toEqual([
+        ['batch', '2026-01-01'],
+        ['sluice', '2026-02-02'],
+      ]);
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  });
+});
+
+function report(
+  name: string,
+  seeds: readonly number[],
+  title: string,
+  simulate: (seed: number) => readonly Ran[],
+): ScenarioReport {
+  return {
+    name,
+    about: `how ${name} went`,
+    measuredAt: '2026-01-01',
+    machine: '2 cores',
+    command: `sluice lab --only ${name}`,
+    timeScale: 1,
+    seeds: seeds.map((seed) => seedReport(seed, [], [{ title, rans: simulate(seed) }])),
+    runs: { [title]: simulate(seeds[0] ?? 1) },
+  };
+}
+
+function twice({ runs }: ScenarioReport): ScenarioReport['runs'] {
+  return { ...runs, 'spiral: sluice': runs['spiral: batch'] ?? [] };
+}
 
 function arrival(task: number, ms: number, arrivedMs = 0): Arrival {
   return { task, model: 'model-0', ms, arrivedMs };

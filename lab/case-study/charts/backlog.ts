@@ -90,11 +90,13 @@ function line(
   });
   return {
     type: 'line',
+    silent: true,
     symbol: 'none',
     lineStyle: { color, width: 2 },
     areaStyle: { color, opacity: 0.12 },
     data: levels.map(({ atMs, count }) => [atMs / minuteMs, count]),
     markPoint: {
+      silent: true,
       symbol: 'circle',
       symbolSize: 7,
       itemStyle: { color },

@@ -27,7 +27,12 @@ const apartSeconds = 30;
 
 /** One below the other, over one time: each has its own height, since each has its own pace. */
 export function drawThroughput(panels: readonly Panel[], about: string): Chart {
-  const longest = Math.max(...panels.map(({ rans }) => measure(rans).durationMs));
+  const longest = Math.max(
+    ...panels.flatMap(({ rans, publishedSeconds = 0 }) => [
+      measure(rans).durationMs,
+      publishedSeconds * 1_000,
+    ]),
+  );
   const tasks = panels[0]?.rans.length ?? 0;
   const maxSeconds = Math.ceil(longest / 30_000) * 30;
   const height = top + panelHeight * panels.length + 20;
@@ -92,6 +97,7 @@ function curve({ rans, colour }: Panel, index: number): echarts.LineSeriesOption
   const points = rates.map((rate, piece) => [(piece * pieceMs) / 1_000, rate]);
   return {
     type: 'line',
+    silent: true,
     xAxisIndex: index,
     yAxisIndex: index,
     step: 'end',
@@ -117,6 +123,7 @@ function ending(
       type: 'solid',
     }),
     markPoint: {
+      silent: true,
       symbol: 'rect',
       symbolSize: 0,
       data: [{ name: 'end', coord: [isClose ? publishedSeconds : durationMs / 1_000, 0] }],
@@ -140,6 +147,7 @@ function published({ publishedSeconds }: Panel, index: number): echarts.LineSeri
     {
       ...upright(index, publishedSeconds, { color: faint, width: 1, type: 'dashed' }),
       markPoint: {
+        silent: true,
         symbol: 'rect',
         symbolSize: 0,
         data: [{ name: 'published', coord: [publishedSeconds, 0] }],
@@ -162,6 +170,7 @@ function allowed({ allowedPerSecond }: Panel, index: number): echarts.LineSeries
   return [
     {
       type: 'line',
+      silent: true,
       xAxisIndex: index,
       yAxisIndex: index,
       data: [],
@@ -189,6 +198,7 @@ function upright(
 ): echarts.LineSeriesOption {
   return {
     type: 'line',
+    silent: true,
     xAxisIndex: index,
     yAxisIndex: index,
     data: [],

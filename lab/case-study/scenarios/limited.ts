@@ -78,7 +78,7 @@ function look(
 function rowsOf(one: Case, { starts, claims, jitterMs, timeScale }: Seen): Row[] {
   const mostIn = (windowMs: number) =>
     Math.max(...starts.map((times) => mostInWindow(times, windowMs)));
-  const windowMs = minuteMs - jitterMs * timeScale;
+  const windowMs = Math.max(0, minuteMs - jitterMs * timeScale);
   const most = mostIn(windowMs);
   const whole = mostIn(minuteMs);
   const shares = claims.map((times) => shareUsed(times, perMinute / minuteMs, warmUpMs));

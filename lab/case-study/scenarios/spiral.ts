@@ -51,7 +51,7 @@ export function spiralShades(lastMs: number): readonly Shade[] {
     {
       fromMs: at(calmSeconds),
       toMs: at(calmSeconds + burstSeconds),
-      label: 'arrivals at 120 % of what the batch system can do',
+      label: 'arrivals at 120 % of batch capacity',
     },
     { fromMs: lastMs, toMs: Infinity, label: 'nothing arrives any more' },
   ];
