@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { Cluster } from '../../../lab/limits/cluster.js';
 import type { Lab } from '../../../lab/shared/lab.js';
-import { judged, ms, noted, type Row, type Scenario } from '../../../lab/shared/scenario.js';
+import { count, judged, ms, noted, type Row, type Scenario } from '../../../lab/shared/scenario.js';
 import { priorities } from '../../../src/domain/priority.js';
 import type { TaskDraft } from '../../../src/protocol/api.js';
 import { ProcessTree } from '../../run/processes.js';
@@ -26,9 +26,8 @@ export const soak: Scenario = {
     try {
       const samples = await sampleFor(lab, cluster, soakMs);
       ending.abort();
-      const submitted = await submitting;
       return [
-        await doneRow(cluster, submitted),
+        await doneRow(cluster, await submitting),
         ...soakRows(samples),
         await waitsRow(cluster, began, new Date()),
       ];
@@ -38,22 +37,31 @@ export const soak: Scenario = {
   },
 };
 
+interface Submitted {
+  readonly accepted: number;
+  readonly refused: number;
+}
+
 /** So many a second, by turns to either server; some with a key, some delayed, of all priorities. */
 async function submitUntil(
   cluster: Cluster,
   perSecond: number,
   signal: AbortSignal,
-): Promise<number> {
+): Promise<Submitted> {
   const size = (perSecond * submitEveryMs) / 1000;
   const beganMs = performance.now();
   let batches = 0;
+  let refused = 0;
   while (!signal.aborted) {
     const drafts = Array.from({ length: size }, (_, index) => draft(batches * size + index));
-    await cluster.submit(drafts, batches % 2);
+    // A busy machine may refuse some: that is told, and the soak goes on.
+    await cluster.submit(drafts, batches % 2).catch(() => {
+      refused += size;
+    });
     batches += 1;
     await delay(Math.max(0, beganMs + batches * submitEveryMs - performance.now()));
   }
-  return batches * size;
+  return { accepted: batches * size - refused, refused };
 }
 
 function draft(index: number): TaskDraft {
@@ -111,17 +119,17 @@ select
      ('tasks', 'workers', 'queues', 'admission', 'departures', 'bucket_levels', 'generation', 'serving')
   ) as bytes`;
 
-async function doneRow(cluster: Cluster, submitted: number): Promise<Row> {
-  let living = submitted;
+async function doneRow(cluster: Cluster, { accepted, refused }: Submitted): Promise<Row> {
+  let living = accepted;
   for (let looks = 0; living > 0 && looks < 60; looks += 1) {
     await delay(500);
     living = await cluster.countLiving();
   }
   return judged(
     {
-      what: 'tasks submitted; of those not ended half a minute after the last',
-      measured: `${submitted.toLocaleString('en')}; ${living}`,
-      numbers: { submitted, living },
+      what: 'tasks submitted; refused; not ended half a minute after the last',
+      measured: `${count(accepted)}; ${count(refused)}; ${count(living)}`,
+      numbers: { accepted, refused, living },
     },
     '0 left',
     living === 0,
