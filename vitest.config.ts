@@ -10,7 +10,7 @@ const all = ['src/**/*.test.ts', 'test/**/*.test.ts'];
  */
 const together = [
   'src/**/*.test.ts',
-  'test/{client,http,integration,lab,limits,store,support,worker}/**/!(backlog|serving|chaos|simulation).test.ts',
+  'test/{client,http,integration,lab,limits,store,support,worker}/**/!(backlog|serving|chaos|simulation|case-study-smoke).test.ts',
 ];
 
 const shared = {
