@@ -1,5 +1,5 @@
 import type * as echarts from 'echarts';
-import { draw, fontFamily, type Chart } from '../lab/shared/draw.js';
+import { draw, fontFamily, type Chart } from './draw.js';
 import { contenders, titleOf } from './run/contenders.js';
 import { measures, show, type MeasureName } from './run/measures.js';
 import type { Report } from './run/report.js';

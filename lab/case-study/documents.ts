@@ -2,7 +2,7 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import prettier from 'prettier';
 import { withMeasured } from '../../bench/run/report.js';
-import type { Chart } from '../shared/draw.js';
+import type { Chart } from '../../bench/draw.js';
 import { drawBacklog } from './charts/backlog.js';
 import { drawThroughput, type Panel } from './charts/throughput.js';
 import { drawWaterfall } from './charts/waterfall.js';

@@ -1,5 +1,5 @@
 import type * as echarts from 'echarts';
-import { fontFamily } from '../../shared/draw.js';
+import { fontFamily } from '../../../bench/draw.js';
 
 export const ink = '#1f2933';
 export const faint = '#7b8794';

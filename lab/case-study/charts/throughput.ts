@@ -1,5 +1,5 @@
 import type * as echarts from 'echarts';
-import { draw, fontFamily, type Chart } from '../../shared/draw.js';
+import { draw, fontFamily, type Chart } from '../../../bench/draw.js';
 import { answersPerSecond, measure } from '../measures.js';
 import type { Ran } from '../work.js';
 import { colours, faint, hair, heading, ink, secondsAxis } from './look.js';

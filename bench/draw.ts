@@ -7,7 +7,7 @@ export interface Chart {
   readonly png: Buffer;
 }
 
-export interface Page {
+interface Page {
   readonly width: number;
   readonly height: number;
 }
