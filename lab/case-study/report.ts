@@ -83,7 +83,7 @@ export function compareGrid(reports: readonly ScenarioReport[]): Grid {
     ...quantileLines('wait', (m) => m.waitMs, line),
     ...quantileLines('until answered', (m) => m.answerMs, line),
     shareLine(reports),
-  ].filter((cells) => cells.slice(1).some((cell) => cell !== ''));
+  ].filter(([, ...cells]) => cells.some((cell, column) => column % 2 === 0 && cell !== ''));
 }
 
 type Line = (
