@@ -39,7 +39,8 @@ function openLoop() {
   let sent = 0;
   const timer = setInterval(() => {
     if (isOver) return clearInterval(timer);
-    const due = Math.floor(((performance.now() - beganMs) * rate) / 1000);
+    // The first is due at once.
+    const due = 1 + Math.floor(((performance.now() - beganMs) * rate) / 1000);
     for (; sent < due; sent += 1) {
       const lane = idle.pop() ?? anotherLane();
       if (lane === null) break;
