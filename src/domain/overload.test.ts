@@ -1,57 +1,63 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
-import { nextShedding, noShedding, type Pressure, type Shedding } from './overload.js';
+import { isLate, nextShedding, noShedding, type Shedding } from './overload.js';
 
-const late: Pressure = { lagMs: 80, submitsUnderWay: 1_000 };
-const calm: Pressure = { lagMs: 5, submitsUnderWay: 1_000 };
+const late = 51;
+const inTime = 50;
 
-function after(turns: number, pressure: Pressure, from: Shedding = noShedding): Shedding {
-  let shedding = from;
-  for (let turn = 0; turn < turns; turn += 1) shedding = nextShedding(shedding, pressure, 100);
-  return shedding;
+interface Came {
+  readonly waitedMs: number;
+  readonly atMs: number;
 }
 
-describe('which share of the submits a server sheds', () => {
-  it('R-AD3: is none while a burst lasts', () => {
-    expect(after(4, late).share).toBe(0);
-    expect(after(4, late, after(1, calm, after(4, late))).share).toBe(0);
+function after(all: readonly Came[], from: Shedding = noShedding): boolean {
+  return all.reduce((shedding, { waitedMs, atMs }) => nextShedding(shedding, waitedMs, atMs), from)
+    .isOn;
+}
+
+function every100Ms(waitedMs: number, fromMs: number, toMs: number): Came[] {
+  const length = (toMs - fromMs) / 100 + 1;
+  return Array.from({ length }, (_, index) => ({ waitedMs, atMs: fromMs + 100 * index }));
+}
+
+describe('whether a server sheds submits', () => {
+  it('R-AD3: not while a burst lasts', () => {
+    expect(after(every100Ms(late, 0, 400))).toBe(false);
+    const twice = [
+      ...every100Ms(late, 0, 400),
+      { waitedMs: inTime, atMs: 450 },
+      ...every100Ms(late, 500, 900),
+    ];
+    expect(after(twice)).toBe(false);
   });
 
-  it('grows when the loop stays late, and shrinks to none when it is no longer', () => {
-    const pressed = after(6, late);
-    expect(pressed.share).toBeCloseTo(2 / 3);
-    expect(after(1, late, after(1, calm, pressed)).share).toBeGreaterThan(pressed.share);
-    expect(after(100, calm, pressed).share).toBe(0);
+  it('R-AD3: when everybody waited too long for half a second, until nobody did for a second', () => {
+    const begun = every100Ms(late, 0, 500);
+    expect(after(begun)).toBe(true);
+    expect(after([...begun, ...every100Ms(inTime, 600, 1_500)])).toBe(true);
+    expect(after([...begun, ...every100Ms(inTime, 600, 1_600)])).toBe(false);
+    const once = [
+      ...begun,
+      ...every100Ms(inTime, 600, 1_500),
+      { waitedMs: late, atMs: 1_550 },
+      ...every100Ms(inTime, 1_600, 2_500),
+    ];
+    expect(after(once)).toBe(true);
   });
 
-  it('stays when most are shed and the loop is late all the same', () => {
-    const pressed = after(20, late);
-    expect(after(10, { ...late, submitsUnderWay: 10 }, pressed).share).toBeGreaterThan(0.9);
-    expect(after(600, { ...late, submitsUnderWay: 10 }, pressed).share).toBe(0);
-  });
-
-  it('is none however late the loop is with few submits under way: somebody else has the machine', () => {
-    expect(after(100, { lagMs: 60_000, submitsUnderWay: 499 }).share).toBe(0);
-  });
-
-  it('always lets some in', () => {
-    const pressures = fc.array(
-      fc.record({
-        lagMs: fc.nat(10_000),
-        submitsUnderWay: fc.nat(10_000),
-        passedMs: fc.nat(5_000),
-      }),
-    );
+  it('never while all come in time', () => {
+    const comings = fc.array(fc.record({ waitedMs: fc.nat(inTime), passedMs: fc.nat(5_000) }));
     fc.assert(
-      fc.property(pressures, (turns) => {
-        let shedding = noShedding;
-        for (const { passedMs, ...pressure } of turns) {
-          shedding = nextShedding(shedding, pressure, passedMs);
-          expect(shedding.share).toBeGreaterThanOrEqual(0);
-          expect(shedding.share).toBeLessThan(1);
-        }
+      fc.property(comings, (all) => {
+        let atMs = 0;
+        const came = all.map(({ waitedMs, passedMs }) => ({ waitedMs, atMs: (atMs += passedMs) }));
+        expect(after(came)).toBe(false);
       }),
     );
+  });
+
+  it('counts as late what waited for more than half of what a health check may take', () => {
+    expect([isLate(inTime), isLate(late)]).toEqual([false, true]);
   });
 });

@@ -1,47 +1,34 @@
-/** What a server sees of itself. */
-export interface Pressure {
-  /** How late its event loop is: whatever comes now waits for so long at least. */
-  readonly lagMs: number;
-  /** Submits that have come and were not answered yet. */
-  readonly submitsUnderWay: number;
-}
-
-/** Which share of all submits is refused before they are read. */
+/** Whether submits that waited too long are refused. */
 export interface Shedding {
-  readonly share: number;
-  readonly lateForMs: number;
+  readonly isOn: boolean;
+  /** Since when all that came speak for the other; null: the last one did not. */
+  readonly otherwiseSinceMs: number | null;
 }
 
-export const noShedding: Shedding = { share: 0, lateForMs: 0 };
+export const noShedding: Shedding = { isOn: false, otherwiseSinceMs: null };
 
 /** Half of what a health check may take. */
-const mostLagMs = 50;
-/** With fewer it is not they who make the loop late, and to refuse them would help nobody. */
-const leastUnderWay = 500;
+const mostWaitMs = 50;
 /** A burst is over before; nothing of it is refused. */
 const patienceMs = 500;
-const growthPerMs = 1 / 300;
-/** Slower than it grew, or it would swing between all and nothing. */
-const declinePerMs = 1 / 5_000;
-/** Few are under way since most are shed, and those alone keep the loop late. */
-const slowDeclinePerMs = 1 / 50_000;
-const mostShare = 0.98;
+/** Nobody came late for so long: it is over. */
+const calmMs = 1_000;
 
-/** Grows while the loop is late because of submits, and shrinks slowly when it is not. */
+export function isLate(waitedMs: number): boolean {
+  return waitedMs > mostWaitMs;
+}
+
+/**
+ * Begins when everybody waited too long for a while, and ends when nobody did for a while. In between
+ * those who waited too long are refused, which is as many as are too many.
+ */
 export function nextShedding(
-  { share, lateForMs }: Shedding,
-  { lagMs, submitsUnderWay }: Pressure,
-  passedMs: number,
+  { isOn, otherwiseSinceMs }: Shedding,
+  waitedMs: number,
+  nowMs: number,
 ): Shedding {
-  const isLate = lagMs > mostLagMs;
-  if (!isLate || submitsUnderWay < leastUnderWay) {
-    const perMs = isLate ? slowDeclinePerMs : declinePerMs;
-    return { share: Math.max(0, share - perMs * passedMs), lateForMs: 0 };
-  }
-  const lateNowForMs = lateForMs + passedMs;
-  const isPatient = share === 0 && lateNowForMs < patienceMs;
-  return {
-    share: isPatient ? 0 : Math.min(mostShare, share + growthPerMs * passedMs),
-    lateForMs: lateNowForMs,
-  };
+  if (isLate(waitedMs) === isOn) return { isOn, otherwiseSinceMs: null };
+  const sinceMs = otherwiseSinceMs ?? nowMs;
+  if (nowMs - sinceMs < (isOn ? calmMs : patienceMs)) return { isOn, otherwiseSinceMs: sinceMs };
+  return { isOn: !isOn, otherwiseSinceMs: null };
 }

@@ -10,6 +10,7 @@ import { Connections } from './connections.js';
 import { allowOrigins } from './cors.js';
 import { KnownRoutes } from './known-routes.js';
 import { LiveEvents } from './live-events.js';
+import { Lobby } from './lobby.js';
 import { OpenRequests } from './open-requests.js';
 import { registerOpenApi } from './openapi.js';
 import { Overload } from './overload.js';
@@ -49,17 +50,19 @@ export function buildApp(options: AppOptions): App {
   };
   const connections = new Connections(parts.connections);
   const app = createApp(parts, connections);
+  const lobby = new Lobby();
   const open = new OpenRequests(parts.keys);
   const auth = new Auth(parts.keys, parts.doors);
   const live = new LiveEvents(parts);
   const known = new KnownRoutes();
   known.watch(app);
   watchRouteScopes(app);
+  lobby.watch(app);
   setSecurityHeaders(app);
   allowOrigins(app, parts.doors.corsOrigins);
   connections.watch(app);
   auth.watch(app);
-  parts.overload.watch(app);
+  parts.overload.watch(app, lobby);
   new BodyBudget(parts.requestBytes).watch(app);
   app.addHook('preClose', (done) => {
     open.stop();

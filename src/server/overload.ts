@@ -1,7 +1,8 @@
 import { SluiceError } from '../domain/errors.js';
-import { nextShedding, noShedding } from '../domain/overload.js';
+import { isLate, nextShedding, noShedding } from '../domain/overload.js';
 import type { App } from './app-type.js';
 import { callerOf } from './caller.js';
+import type { Lobby } from './lobby.js';
 import { sendProblem } from './problem.js';
 
 declare module 'fastify' {
@@ -11,7 +12,6 @@ declare module 'fastify' {
   }
 }
 
-const everyMs = 50;
 /** They don't all come back at once. */
 const retryAfterSeconds = [1, 2, 3, 4];
 /** Made once: what an error remembers of where it was made costs as much as the rest of the answer. */
@@ -23,17 +23,18 @@ const refusals = retryAfterSeconds.map(
 );
 
 /**
- * Sheds submits while they make the event loop late, so that health checks, reads and workers are
- * answered in time. Those are never refused, and neither is who may pass all ceilings.
+ * Sheds submits that waited too long in the lobby, while all of them do, so that workers are answered and
+ * what was accepted goes on. Reads are never refused, and neither is who may pass all ceilings.
  */
 export class Overload {
   readonly #random: () => number;
+  readonly #nowMs: () => number;
   #shedding = noShedding;
-  #submitsUnderWay = 0;
   #refused = 0;
 
-  constructor(random: () => number = Math.random) {
+  constructor(random: () => number = Math.random, nowMs = () => performance.now()) {
     this.#random = random;
+    this.#nowMs = nowMs;
   }
 
   /** How many, since this process began. */
@@ -42,39 +43,21 @@ export class Overload {
   }
 
   /** After it is known who calls. */
-  watch(app: App): void {
-    let lookedAtMs = performance.now();
-    const timer = setInterval(() => {
-      const nowMs = performance.now();
-      this.look(nowMs - lookedAtMs);
-      lookedAtMs = nowMs;
-    }, everyMs);
-    timer.unref();
-    app.addHook('onClose', (_app, done) => {
-      clearInterval(timer);
-      done();
-    });
+  watch(app: App, lobby: Pick<Lobby, 'waitedMs'>): void {
     app.addHook('onRequest', (request, reply, done) => {
-      if (request.routeOptions.config.isShed !== true || callerOf(request).passesCeilings) {
+      if (request.routeOptions.config.isShed !== true) {
         done();
         return;
       }
-      const chance = this.#random();
-      if (chance < this.#shedding.share) {
-        this.#refused += 1;
-        sendProblem(refusalFor(chance / this.#shedding.share), request, reply);
+      const waitedMs = lobby.waitedMs(request.raw);
+      this.#shedding = nextShedding(this.#shedding, waitedMs, this.#nowMs());
+      if (!this.#shedding.isOn || !isLate(waitedMs) || callerOf(request).passesCeilings) {
+        done();
         return;
       }
-      this.#submitsUnderWay += 1;
-      reply.raw.once('close', () => (this.#submitsUnderWay -= 1));
-      done();
+      this.#refused += 1;
+      sendProblem(refusalFor(this.#random()), request, reply);
     });
-  }
-
-  /** As much later than it was meant to be as the event loop is late. */
-  look(passedMs: number): void {
-    const pressure = { lagMs: passedMs - everyMs, submitsUnderWay: this.#submitsUnderWay };
-    this.#shedding = nextShedding(this.#shedding, pressure, passedMs);
   }
 }
 
