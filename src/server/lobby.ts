@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { App } from './app-parts.js';
+import type { App } from './app-type.js';
 import { pathOf } from './problem.js';
 
 type Listener = (request: IncomingMessage, response: ServerResponse) => void;
