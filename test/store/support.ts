@@ -52,6 +52,7 @@ async function openPglite(): Promise<Database> {
 
 export interface TestPostgres {
   readonly db: Database;
+  readonly url: string;
   /** Another pool on the same database, as another server process has; closed after the tests. */
   open(options?: Partial<PgDatabaseOptions>): Promise<Database>;
 }
@@ -74,7 +75,7 @@ export function describeOnPostgres(
         opened.push(db);
         return db;
       };
-      postgres = { db: await prepared(await open()), open };
+      postgres = { db: await prepared(await open()), url: database.url, open };
     });
     beforeEach(() => empty(postgres.db));
     afterAll(async () => {
