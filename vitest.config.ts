@@ -10,15 +10,19 @@ const all = ['src/**/*.test.ts', 'test/**/*.test.ts'];
  */
 const together = [
   'src/**/*.test.ts',
-  'test/{client,http,integration,lab,limits,store,support,worker}/**/!(backlog|serving|chaos|simulation).test.ts',
+  'test/{client,http,integration,lab,limits,store,support,worker}/**/!(backlog|serving|chaos|simulation|case-study-smoke).test.ts',
 ];
 
 const shared = {
   setupFiles: 'test/support/seed.ts',
-  pool: 'forks',
+  pool: 'forks' as const,
+  execArgv: [quickWasm],
+  // One more than a small machine has cores: they wait half of their time, for processes to start, for
+  // leases to lapse, for Postgres.
+  maxWorkers: 3,
   testTimeout: 300_000,
   hookTimeout: 300_000,
-} as const;
+};
 
 export default defineConfig({
   test: {
@@ -26,27 +30,10 @@ export default defineConfig({
     sequence: { sequencer: LongestFirst },
     projects: [
       {
-        // These wait half of their time: for processes to start, for leases to lapse.
-        test: {
-          ...shared,
-          execArgv: [quickWasm],
-          name: 'apart',
-          include: all,
-          exclude: together,
-          maxWorkers: 3,
-          sequence: { groupOrder: 0 },
-        },
+        test: { ...shared, name: 'apart', include: all, exclude: together },
       },
       {
-        test: {
-          ...shared,
-          execArgv: [quickWasm],
-          name: 'together',
-          include: together,
-          isolate: false,
-          maxWorkers: 2,
-          sequence: { groupOrder: 1 },
-        },
+        test: { ...shared, name: 'together', include: together, isolate: false },
       },
     ],
   },

@@ -1,17 +1,10 @@
-import { createRequire } from 'node:module';
-import { createCanvas, GlobalFonts } from '@napi-rs/canvas';
-import * as echarts from 'echarts';
+import type * as echarts from 'echarts';
+import { draw, fontFamily, type Chart } from './draw.js';
 import { contenders, titleOf } from './run/contenders.js';
 import { measures, show, type MeasureName } from './run/measures.js';
 import type { Report } from './run/report.js';
 import type { Spread } from './run/summary.js';
 
-export interface Chart {
-  readonly svg: string;
-  readonly png: Buffer;
-}
-
-const fontFamily = 'Inter, system-ui, sans-serif';
 const ink = '#1f2933';
 const faint = '#8794a1';
 const ours = '#0b7285';
@@ -19,54 +12,12 @@ const theirs = '#b6c2cd';
 
 const width = 1_200;
 const panelHeight = 330;
-const scale = 2;
 const panels: readonly MeasureName[] = ['process', 'bulk', 'submit', 'startP50'];
-
-const require = createRequire(import.meta.url);
-
-/** The same letters on every machine. */
-function useOwnFont(): void {
-  const files = [
-    require.resolve('@fontsource/inter/files/inter-latin-400-normal.woff2'),
-    require.resolve('@fontsource/inter/files/inter-latin-600-normal.woff2'),
-  ];
-  for (const file of files) GlobalFonts.registerFromPath(file, 'Inter');
-}
 
 /** Medians as bars with their spread as whiskers, one panel for each measure. */
 export function drawRates(report: Report): Chart {
-  useOwnFont();
-  // Widths of texts are measured on it, for the SVG as well.
-  echarts.setPlatformAPI({
-    createCanvas: () => createCanvas(1, 1),
-  });
   const height = 110 + panelHeight * Math.ceil(panels.length / 2);
-  const option = optionFor(report);
-  return { svg: toSvg(option, height), png: toPng(option, height) };
-}
-
-function toSvg(option: echarts.EChartsOption, height: number): string {
-  const chart = echarts.init(null, null, { renderer: 'svg', ssr: true, width, height });
-  chart.setOption(option);
-  const svg = chart.renderToSVGString();
-  chart.dispose();
-  return svg;
-}
-
-function toPng(option: echarts.EChartsOption, height: number): Buffer {
-  const canvas = createCanvas(width * scale, height * scale);
-  const chart = echarts.init(canvas, null, {
-    renderer: 'canvas',
-    width,
-    height,
-    devicePixelRatio: scale,
-  });
-  chart.setOption(option);
-  // Nothing else would paint it: there is no screen to wait for.
-  chart.getZr().flush();
-  const png = canvas.toBuffer('image/png');
-  chart.dispose();
-  return png;
+  return draw(optionFor(report), { width, height });
 }
 
 function optionFor(report: Report): echarts.EChartsOption {

@@ -153,6 +153,8 @@ function unknownFlags(line: string): string[] {
     if (next === undefined) break;
     command = next;
   }
+  const handsOn = command.registeredArguments.some((argument) => argument.name() === 'words');
+  if (handsOn) return [];
   const known = new Set(command.options.map(({ long }) => long));
   const flags = words.filter((word) => word.startsWith('--'));
   return flags.filter((flag) => !known.has(flag)).map((flag) => `${flag} in sluice ${line}`);

@@ -7,10 +7,16 @@ import type { Tally } from './tally.js';
 
 const page = join(import.meta.dirname, '../../docs/hostile-input-measured.md');
 
+const aboutNames = `Names are the other way to fill a memory: in each of five rounds so many queues, task types, users,
+idempotency keys and error codes that nobody used before, each for one task that ends, and workers that
+leave. What is remembered of them for a while has limits (10,000 idle queues and lanes, 100,000 names),
+which the first rounds reach.`;
+
 export async function writePage(
   command: string,
   rows: readonly Row[],
   tally: Tally,
+  hasNames: boolean,
 ): Promise<void> {
   const text = [
     '# Hostile input, measured',
@@ -22,6 +28,10 @@ hundred thousand brackets, broken UTF-8, SQL, made-up cursors, odd headers and m
 refusal against the schema of problems and the catalogue of errors, and is searched for what is inside:
 stacks, SQL, names of tables, paths. Afterwards a task is submitted, run and completed. What sockets may do
 is in \`test/http/sockets.test.ts\`, what becomes of odd values in \`test/http/hostile.test.ts\`.`,
+    `What is kept in memory is what the server has in use after a collection: its heap and the buffers beside it,
+without what only waits to be collected. V8 lets that grow on a large machine, as the most that the process
+took shows; \`NODE_OPTIONS=--max-old-space-size=…\` says how far.`,
+    ...(hasNames ? [aboutNames] : []),
     `Again: \`${command}\`.`,
     table(['what', 'wanted', 'measured', ''], rows.map(cellsOf)),
     `Measured ${new Date().toISOString().slice(0, 10)} on ${describeMachine()}.`,

@@ -4,17 +4,20 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { Lab } from '../shared/lab.js';
 import { printRows } from '../shared/results.js';
-import { processMegabytes } from '../workers/process-memory.js';
 import { writePage } from './document-page.js';
-import { rowsOf } from './rows.js';
+import { measureNames } from './names.js';
+import { namesRow, rowsOf, type Memory } from './rows.js';
 import { fuzz } from './run.js';
 import { FuzzedService } from './service.js';
+import type { Tally } from './tally.js';
+import type { Row } from '../shared/scenario.js';
 
-const help = `npm run fuzz -- [--requests N] [--seed N] [--parallel N] [--write]
+const help = `npm run fuzz -- [--requests N] [--seed N] [--parallel N] [--names] [--write]
 
   --requests N   how many (20,000)
   --seed N       the same seed sends the same requests (1)
   --parallel N   how many at once (8)
+  --names        also rounds of names that nobody used before, which take some minutes
   --write        the figures into docs/hostile-input-measured.md
 `;
 
@@ -23,6 +26,7 @@ const { values } = parseArgs({
     requests: { type: 'string', default: '20000' },
     seed: { type: 'string', default: '1' },
     parallel: { type: 'string', default: '8' },
+    names: { type: 'boolean', default: false },
     write: { type: 'boolean', default: false },
     help: { type: 'boolean', default: false },
   },
@@ -36,31 +40,41 @@ async function main(): Promise<number> {
   const build = join(import.meta.dirname, '../../scripts/build.mjs');
   if (spawnSync(process.execPath, [build], { stdio: 'inherit' }).status !== 0) return 2;
   await using lab = await Lab.open({ quick: false, long: false });
-  await using service = await FuzzedService.open(lab);
-  const [pid] = service.serverPids;
-  if (pid === undefined) throw new Error('no server was started');
-
-  const [requests, seed, parallel] = [values.requests, values.seed, values.parallel].map(Number);
-  const samples: number[] = [];
-  const tally = await fuzz(service.url(0), {
-    requests: requests ?? NaN,
-    seed: seed ?? NaN,
-    parallel: parallel ?? NaN,
-    onBatch: (done) => {
-      samples.push(processMegabytes(pid, 'VmRSS'));
-      lab.progress.say(`${done} of ${values.requests}, ${tallyText(samples)}`);
-    },
-  });
-  const rows = rowsOf(tally, { samples, peak: processMegabytes(pid, 'VmHWM') });
+  const { tally, memory } = await fuzzServer(lab);
+  const rows = [...rowsOf(tally, memory), ...(values.names ? await namesRows(lab) : [])];
   printRows(rows);
   for (const fault of tally.faults) console.log(`\n${fault}`);
-  const command = `npm run fuzz -- --requests ${values.requests} --seed ${values.seed}`;
-  if (values.write) await writePage(command, rows, tally);
+  if (values.write) await writePage(commandText(), rows, tally, values.names);
   return rows.every(({ verdict }) => verdict !== 'missed') ? 0 : 1;
 }
 
-function tallyText(samples: readonly number[]): string {
-  return `${Math.round(samples.at(-1) ?? 0)} MB`;
+async function fuzzServer(lab: Lab): Promise<{ tally: Tally; memory: Memory }> {
+  await using service = await FuzzedService.open(lab, { ready: 'redis' });
+  const requests = Number(values.requests);
+  const kept: number[] = [];
+  const tally = await fuzz(service.url(0), {
+    requests,
+    seed: Number(values.seed),
+    parallel: Number(values.parallel),
+    onBatch: async (done) => {
+      if (done >= (requests * (kept.length + 1)) / 4) kept.push(await service.keptMegabytes());
+      const megabytes = kept.map((value) => `${value.toFixed(1)} MB`).join(', ');
+      lab.progress.say(`${done} of ${requests}, kept ${megabytes}`);
+    },
+  });
+  return { tally, memory: { kept, peak: service.peakMegabytes() } };
+}
+
+async function namesRows(lab: Lab): Promise<Row[]> {
+  return [
+    namesRow('redis', await measureNames(lab, 'redis')),
+    namesRow('memory', await measureNames(lab, 'memory')),
+  ];
+}
+
+function commandText(): string {
+  const { requests, seed, names } = values;
+  return `npm run fuzz -- --requests ${requests} --seed ${seed}${names ? ' --names' : ''}`;
 }
 
 process.exitCode = await main();

@@ -1,9 +1,12 @@
 import { count, judged, ms, noted, type Row } from '../shared/scenario.js';
+import { namesInRound } from './names.js';
 import type { Tally } from './tally.js';
 
-/** Of the server's memory, in MB, after every batch. */
+/** In MB. */
 export interface Memory {
-  readonly samples: readonly number[];
+  /** After a collection, at the end of each quarter of the requests. */
+  readonly kept: readonly number[];
+  /** Of the process, with all that was not collected yet. */
   readonly peak: number;
 }
 
@@ -32,7 +35,12 @@ export function rowsOf(tally: Tally, memory: Memory): Row[] {
       measured: ms(tally.slowestMs),
       numbers: { ms: tally.slowestMs },
     }),
-    memoryRow(memory),
+    keptRow('kept in memory after each quarter', memory.kept, 1),
+    noted({
+      what: 'memory of the process, at most',
+      measured: megabytes(memory.peak),
+      numbers: { megabytes: memory.peak },
+    }),
   ];
 }
 
@@ -40,24 +48,23 @@ function row(what: string, value: number, more = '') {
   return { what, measured: `${count(value)}${more}`, numbers: { value } };
 }
 
-const allowedGrowth = 1.3;
+export function namesRow(ready: 'memory' | 'redis', kept: readonly number[]): Row {
+  const where = ready === 'redis' ? 'with Redis' : 'without Redis';
+  return keptRow(`kept after each round of ${count(namesInRound)} new names, ${where}`, kept, 3);
+}
 
-/** The heap settles first; from the second quarter on it should stay where it is. */
-function memoryRow({ samples, peak }: Memory): Row {
-  const quarter = Math.max(1, Math.floor(samples.length / 4));
-  const before = median(samples.slice(quarter, 2 * quarter));
-  const after = median(samples.slice(-quarter));
+const allowedGrowth = 1.1;
+
+function keptRow(what: string, kept: readonly number[], from: number): Row {
+  const settled = Math.max(...kept.slice(0, from));
+  const last = kept.at(-1) ?? NaN;
   return judged(
-    {
-      what: 'memory of the server: in the second quarter, in the last, at most',
-      measured: [before, after, peak].map((value) => `${Math.round(value)} MB`).join(', '),
-      numbers: { before, after, peak },
-    },
-    `growth below ${Math.round((allowedGrowth - 1) * 100)} %`,
-    after <= before * allowedGrowth,
+    { what, measured: kept.map(megabytes).join(', '), numbers: { megabytes: kept } },
+    `growth below ${Math.round((allowedGrowth - 1) * 100)} % from number ${from} on`,
+    last <= settled * allowedGrowth,
   );
 }
 
-function median(values: readonly number[]): number {
-  return [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)] ?? NaN;
+function megabytes(value: number): string {
+  return `${value < 100 ? value.toFixed(1) : Math.round(value)} MB`;
 }

@@ -38,6 +38,10 @@ export class Cluster extends Service {
     return cluster;
   }
 
+  get workerPids(): readonly number[] {
+    return this.#workers.map(({ pid }) => pid);
+  }
+
   async startWorkers({ workers, concurrency, at }: WorkersOptions): Promise<void> {
     const urls = Array.from({ length: workers }, (_, index) => {
       const server = at === undefined ? index % this.urls.length : at[index % at.length];

@@ -5,8 +5,6 @@ import { concurrency } from './scenarios/concurrency.js';
 import { drain } from './scenarios/drain.js';
 import { flush } from './scenarios/flush.js';
 import { neighbour } from './scenarios/neighbour.js';
-import { rates } from './scenarios/rates.js';
-import { tokens } from './scenarios/tokens.js';
 
 await runLab({
   name: 'limits',
@@ -16,6 +14,5 @@ for the service that tasks call, all on one machine. How each is measured: \`npm
 and the README of the lab. Counts at the claim go by the clock of Postgres, counts at the service by its
 own log. Both come a little later than the grant, by different amounts; a window is shorter than the
 limit's by the jitter that was measured.`,
-  scenarios: [rates, tokens, concurrency, change, neighbour, flush, drain],
-  long: 'also 20 a minute, over 10 minutes',
+  scenarios: [concurrency, change, neighbour, flush, drain],
 });

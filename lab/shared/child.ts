@@ -60,6 +60,14 @@ export class Child {
     this.#process.kill(signal);
   }
 
+  /** Over its channel, of something in it that answers there. */
+  async ask(question: string): Promise<unknown> {
+    const answered = once(this.#process, 'message');
+    this.#process.send(question);
+    const [answer] = (await Promise.race([answered, this.#leftUnanswered()])) as [unknown];
+    return answer;
+  }
+
   /** SIGTERM. An open channel would hold a process that has stopped by itself. */
   async terminate(): Promise<ChildExit> {
     this.signal('SIGTERM');
@@ -95,6 +103,11 @@ export class Child {
         if (/\bready\b/.test(line)) resolve(line);
       });
     });
+  }
+
+  async #leftUnanswered(): Promise<never> {
+    await this.exited;
+    throw new Error('The child ended before it answered');
   }
 
   async #endedTooSoon(args: readonly string[]): Promise<never> {

@@ -1,14 +1,23 @@
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
-import { parseArgs } from 'node:util';
+import { parseArgs, type ParseArgsConfig } from 'node:util';
 import { Lab } from './lab.js';
-import { describeMachine, printRows, Results, type Measurements } from './results.js';
+import { callOf, describeMachine, printRows, Results, type Measurements } from './results.js';
 import type { Row, Scenario } from './scenario.js';
 
 export interface LabCommand extends Measurements {
   readonly scenarios: readonly Scenario[];
   /** What `--long` adds; absent: there is no such flag. */
   readonly long?: string;
+  /** Flags of its own that take a whole number, by their names. */
+  readonly numbers?: Readonly<Record<string, NumberFlag>>;
+}
+
+export interface NumberFlag {
+  readonly about: string;
+  /** Unless told otherwise; and in a quick run. */
+  readonly whole: number;
+  readonly quick: number;
 }
 
 interface Flags {
@@ -16,6 +25,8 @@ interface Flags {
   readonly quick: boolean;
   readonly long: boolean;
   readonly write: boolean;
+  readonly json: string | undefined;
+  readonly numbers: Readonly<Record<string, number>>;
 }
 
 /** `npm run NAME -- …`: runs the scenarios, prints their tables and keeps their numbers. */
@@ -27,40 +38,75 @@ export async function runLab(command: LabCommand): Promise<void> {
 }
 
 async function main(command: LabCommand): Promise<number> {
-  const { values } = parseArgs({
-    options: {
-      only: { type: 'string', multiple: true, default: [] },
-      quick: { type: 'boolean', default: false },
-      long: { type: 'boolean', default: false },
-      write: { type: 'boolean', default: false },
-      help: { type: 'boolean', default: false },
-    },
-  });
-  if (values.help) {
+  let flags: Flags | null;
+  try {
+    flags = readFlags(command, process.argv.slice(2));
+  } catch (error) {
+    return refuse((error as Error).message);
+  }
+  if (flags === null) {
     printHelp(command);
     return 0;
   }
-  const complaint = complaintAbout(command, values);
-  if (complaint !== null) return refuse(complaint);
   if (!isBuilt()) return refuse('dist could not be built.');
 
-  const results = new Results(command, namesOf(command), values.quick);
-  const missed = await runAll(command, values, results);
-  if (values.write) await results.writeDocument();
+  const results = new Results(command, namesOf(command), flags.quick);
+  const missed = await runAll(command, flags, results);
+  if (flags.json !== undefined) results.copyTo(flags.json);
+  if (flags.write) await results.writeDocument();
   console.log(
     `${missed === 0 ? 'Nothing was missed' : `${missed} missed`}. Numbers: ${results.path}`,
   );
   return missed === 0 ? 0 : 1;
 }
 
-function complaintAbout(command: LabCommand, { only, quick, long, write }: Flags): string | null {
+/** Null: only help is wanted. */
+export function readFlags(command: LabCommand, args: readonly string[]): Flags | null {
+  const ofNumbers = Object.keys(command.numbers ?? {}).map((name) => [name, { type: 'string' }]);
+  const { values } = parseArgs({
+    args: [...args],
+    options: {
+      only: { type: 'string', multiple: true, default: [] },
+      quick: { type: 'boolean', default: false },
+      long: { type: 'boolean', default: false },
+      write: { type: 'boolean', default: false },
+      json: { type: 'string' },
+      help: { type: 'boolean', default: false },
+      ...(Object.fromEntries(ofNumbers) as Readonly<Record<string, { type: 'string' }>>),
+    } satisfies ParseArgsConfig['options'],
+  });
+  if (values.help) return null;
+  const { only, quick, long, write, json } = values;
+  refuseContradictions(command, { only, quick, long, write });
+  return { only, quick, long, write, json, numbers: readNumbers(command, values) };
+}
+
+function refuseContradictions(
+  command: LabCommand,
+  { only, quick, long, write }: Pick<Flags, 'only' | 'quick' | 'long' | 'write'>,
+): void {
   const names = namesOf(command);
   const unknown = only.filter((name) => !names.includes(name));
-  if (unknown.length > 0)
-    return `There is no ${unknown.join(', ')}; there are ${names.join(', ')}.`;
-  if (write && quick) return 'A quick run measures nothing worth writing down.';
-  if (long && command.long === undefined) return 'There is no longer run than the whole one.';
-  return null;
+  if (unknown.length > 0) {
+    throw new Error(`There is no ${unknown.join(', ')}; there are ${names.join(', ')}.`);
+  }
+  if (write && quick) throw new Error('A quick run measures nothing worth writing down.');
+  if (long && command.long === undefined) {
+    throw new Error('There is no longer run than the whole one.');
+  }
+}
+
+function readNumbers(
+  { numbers = {} }: LabCommand,
+  values: Readonly<Record<string, unknown>>,
+): Readonly<Record<string, number>> {
+  const read = ([name, { whole, quick }]: readonly [string, NumberFlag]) => {
+    const text = values[name];
+    if (typeof text !== 'string') return [name, values.quick === true ? quick : whole] as const;
+    if (/^[1-9]\d{0,8}$/.test(text)) return [name, Number(text)] as const;
+    throw new Error(`--${name} takes a whole number above 0, not ${text}.`);
+  };
+  return Object.fromEntries(Object.entries(numbers).map(read));
 }
 
 async function runAll(command: LabCommand, flags: Flags, results: Results): Promise<number> {
@@ -92,19 +138,35 @@ function isBuilt(): boolean {
 }
 
 function printHelp(command: LabCommand): void {
-  const { name, long, scenarios } = command;
-  const width = Math.max(...namesOf(command).map((one) => one.length));
+  const { name, long, numbers = {}, scenarios } = command;
+  const flags = [
+    ['--only NAME', 'one scenario; may be given several times'],
+    ['--quick', 'seconds instead of minutes: whether it works, not what it measures'],
+    ...(long === undefined ? [] : [['--long', long]]),
+    ...Object.entries(numbers).map(([flag, { about, whole }]) => [
+      `--${flag} N`,
+      `${about}; ${whole} unless told otherwise`,
+    ]),
+    ['--json FILE', 'the numbers, every round of them'],
+    [
+      '--write',
+      `the table into docs/${name}-measured.md, with what was measured last of the others`,
+    ],
+  ];
+  const inBrackets = flags.map(([flag = '']) => `[${flag}]${flag.startsWith('--only') ? '…' : ''}`);
   const lines = [
-    `npm run ${name} -- [--only NAME]… [--quick]${long === undefined ? '' : ' [--long]'} [--write]`,
+    [callOf(command), ...inBrackets].join(' '),
     '',
-    '  --only NAME  one scenario; may be given several times',
-    '  --quick      seconds instead of minutes: whether it works, not what it measures',
-    ...(long === undefined ? [] : [`  --long       ${long}`]),
-    `  --write      the table into docs/${name}-measured.md, with what was measured last of the others`,
+    ...columns(flags),
     '',
-    ...scenarios.map((scenario) => `  ${scenario.name.padEnd(width)}  ${scenario.about}`),
+    ...columns(scenarios.map((scenario) => [scenario.name, scenario.about])),
   ];
   console.log(lines.join('\n'));
+}
+
+function columns(rows: readonly (readonly string[])[]): readonly string[] {
+  const width = Math.max(...rows.map(([name = '']) => name.length));
+  return rows.map(([name = '', about = '']) => `  ${name.padEnd(width)}  ${about}`);
 }
 
 function namesOf({ scenarios }: LabCommand): readonly string[] {

@@ -6,6 +6,8 @@ export interface LabOptions {
   /** Seconds instead of minutes: whether it works, not what it measures. */
   readonly quick: boolean;
   readonly long: boolean;
+  /** What flags with a number say, by their names. */
+  readonly numbers?: Readonly<Record<string, number>>;
 }
 
 /** What all scenarios share: one Postgres, durable as in production, and how long they may take. */
@@ -14,11 +16,13 @@ export class Lab implements AsyncDisposable {
   readonly long: boolean;
   readonly progress = new Progress();
   readonly #postgres: RunningServer;
+  readonly #numbers: Readonly<Record<string, number>>;
 
-  private constructor(postgres: RunningServer, { quick, long }: LabOptions) {
+  private constructor(postgres: RunningServer, { quick, long, numbers = {} }: LabOptions) {
     this.#postgres = postgres;
     this.quick = quick;
     this.long = long;
+    this.#numbers = numbers;
   }
 
   static async open(options: LabOptions): Promise<Lab> {
@@ -32,6 +36,12 @@ export class Lab implements AsyncDisposable {
   /** The one or the other. */
   size<Value>(whole: Value, quick: Value): Value {
     return this.quick ? quick : whole;
+  }
+
+  number(flag: string): number {
+    const value = this.#numbers[flag];
+    if (value === undefined) throw new Error(`This command has no --${flag}`);
+    return value;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

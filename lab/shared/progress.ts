@@ -10,6 +10,16 @@ export class Progress {
     console.error(text);
   }
 
+  /** So many that somebody else counts. */
+  steps(title: string, total: number): Steps {
+    const view = viewOf(title, total);
+    let done = 0;
+    return {
+      step: () => view.update((done += 1)),
+      [Symbol.dispose]: () => view.stop(),
+    };
+  }
+
   /** Until the time is over. */
   async wait(title: string, durationMs: number): Promise<void> {
     const beganMs = performance.now();
@@ -19,7 +29,7 @@ export class Progress {
 
   /** Until `done` answers `total`, or more. */
   async until(title: string, total: number, done: () => Promise<number>): Promise<void> {
-    const view = process.stderr.isTTY ? bar(title, total) : lines(title, total);
+    const view = viewOf(title, total);
     try {
       for (;;) {
         const value = await done();
@@ -33,9 +43,18 @@ export class Progress {
   }
 }
 
+export interface Steps extends Disposable {
+  /** One more is done. */
+  step(): void;
+}
+
 interface View {
   update(value: number): void;
   stop(): void;
+}
+
+function viewOf(title: string, total: number): View {
+  return process.stderr.isTTY ? bar(title, total) : lines(title, total);
 }
 
 function bar(title: string, total: number): View {

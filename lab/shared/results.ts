@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { copyFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { cpus, totalmem } from 'node:os';
 import { dirname, join } from 'node:path';
 import Table from 'cli-table3';
@@ -16,6 +16,8 @@ export interface ScenarioResult {
 /** What one command of the lab measures, and how its document begins. */
 export interface Measurements {
   readonly name: string;
+  /** How it is called, before its flags; absent: by `npm run` and its name. */
+  readonly command?: string;
   readonly title: string;
   readonly preface: string;
 }
@@ -45,6 +47,10 @@ export class Results {
     const all = [...others, result].sort((a, b) => place(a) - place(b));
     mkdirSync(dirname(this.#path), { recursive: true });
     writeFileSync(this.#path, `${JSON.stringify({ scenarios: all }, null, 2)}\n`);
+  }
+
+  copyTo(path: string): void {
+    copyFileSync(this.#path, path);
   }
 
   async writeDocument(): Promise<void> {
@@ -82,8 +88,13 @@ export function printRows(rows: readonly Row[]): void {
   console.log(table.toString());
 }
 
-function heading({ name, title, preface }: Measurements): readonly string[] {
-  return [`# ${title}`, `<!-- Written by npm run ${name} -- --write -->`, preface];
+export function callOf({ name, command }: Measurements): string {
+  return command ?? `npm run ${name} --`;
+}
+
+function heading(measurements: Measurements): readonly string[] {
+  const { title, preface } = measurements;
+  return [`# ${title}`, `<!-- Written by ${callOf(measurements)} --write -->`, preface];
 }
 
 function section({ name, about, measuredAt, machine, rows }: ScenarioResult): string {

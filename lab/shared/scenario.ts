@@ -4,12 +4,15 @@ import { spreadOf } from './measure.js';
 /** `noted`: nothing was wanted of it, and it is worth knowing. */
 export type Verdict = 'ok' | 'missed' | 'noted';
 
+/** A list: every round. */
+type Numbers = Readonly<Record<string, number | readonly number[]>>;
+
 export interface Row {
   readonly what: string;
   readonly wanted: string;
   readonly measured: string;
   readonly verdict: Verdict;
-  readonly numbers: Readonly<Record<string, number>>;
+  readonly numbers: Numbers;
 }
 
 export interface Scenario {
@@ -22,7 +25,7 @@ export interface Scenario {
 export interface Measured {
   readonly what: string;
   readonly measured: string;
-  readonly numbers: Readonly<Record<string, number>>;
+  readonly numbers: Numbers;
 }
 
 export function judged(row: Measured, wanted: string, isMet: boolean): Row {
@@ -36,7 +39,8 @@ export function noted(row: Measured): Row {
 export const percent = (share: number, digits = 1): string => `${(share * 100).toFixed(digits)} %`;
 export const ms = (duration: number): string =>
   `${duration < 10 ? duration.toFixed(1) : Math.round(duration)} ms`;
-export const seconds = (durationMs: number): string => `${(durationMs / 1000).toFixed(1)} s`;
+export const seconds = (durationMs: number, digits = 1): string =>
+  `${(durationMs / 1000).toFixed(digits)} s`;
 export const count = (value: number): string => Math.round(value).toLocaleString('en');
 
 /** The median, and from where to where the rounds went. */

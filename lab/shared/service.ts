@@ -19,6 +19,8 @@ export interface ServiceOptions {
   /** More of the command line and of the environment of every server. */
   readonly serveArgs?: readonly string[];
   readonly serveEnv?: Readonly<Record<string, string>>;
+  /** Of Node itself. */
+  readonly nodeArgs?: readonly string[];
 }
 
 export interface ServiceParts {
@@ -27,6 +29,7 @@ export interface ServiceParts {
   readonly ports: readonly number[];
   readonly env: Readonly<Record<string, string>>;
   readonly serveArgs: readonly string[];
+  readonly nodeArgs?: readonly string[];
 }
 
 export const cli = join(import.meta.dirname, '../../dist/cli/main.js');
@@ -37,7 +40,7 @@ export async function prepareService(
   options: ServiceOptions,
 ): Promise<ServiceParts> {
   const { servers, ready, heartbeatIntervalMs = defaultHeartbeatMs, leaseMs } = options;
-  const { serveArgs = [], serveEnv = {} } = options;
+  const { serveArgs = [], serveEnv = {}, nodeArgs = [] } = options;
   return {
     database: await LabDatabase.create(postgresUrl),
     redis: ready === 'redis' ? await startRedis() : null,
@@ -48,6 +51,7 @@ export async function prepareService(
       ...serveEnv,
     },
     serveArgs,
+    nodeArgs,
   };
 }
 
@@ -58,14 +62,16 @@ export class Service implements AsyncDisposable {
   readonly #ports: readonly number[];
   readonly #env: Readonly<Record<string, string>>;
   readonly #serveArgs: readonly string[];
+  readonly #nodeArgs: readonly string[];
   readonly #servers: Child[] = [];
 
-  constructor({ database, redis, ports, env, serveArgs }: ServiceParts) {
+  constructor({ database, redis, ports, env, serveArgs, nodeArgs = [] }: ServiceParts) {
     this.database = database;
     this.#redis = redis;
     this.#ports = ports;
     this.#env = env;
     this.#serveArgs = serveArgs;
+    this.#nodeArgs = nodeArgs;
   }
 
   get urls(): readonly string[] {
@@ -84,6 +90,11 @@ export class Service implements AsyncDisposable {
 
   api(server = 0): SluiceApi {
     return new HttpApi(this.url(server));
+  }
+
+  /** Of something that its `nodeArgs` put into the process. */
+  async ask(server: number, question: string): Promise<unknown> {
+    return this.#servers[server]?.ask(question);
   }
 
   /** SIGKILL, and a new process at the same address, as a supervisor would do it. */
@@ -152,7 +163,7 @@ export class Service implements AsyncDisposable {
     const redis = this.#redis === null ? [] : ['--redis-url', this.#redis.url];
     return new Child({
       args: [
-        ...[cli, 'serve', '--port', String(this.#ports[server])],
+        ...[...this.#nodeArgs, cli, 'serve', '--port', String(this.#ports[server])],
         ...['--database-url', this.database.url, '--log-level', 'error', ...redis],
         ...this.#serveArgs,
       ],

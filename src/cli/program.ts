@@ -1,9 +1,11 @@
 import { createRequire } from 'node:module';
 import { Command } from 'commander';
+import { benchCommand } from './commands/bench.js';
 import { demoCommand } from './commands/demo.js';
 import { dlqCommand } from './commands/dlq.js';
 import { doctorCommand } from './commands/doctor.js';
 import { keysCommand } from './commands/keys.js';
+import { labCommand } from './commands/lab.js';
 import { limitCommand } from './commands/limit.js';
 import { limitsCommand } from './commands/limits.js';
 import { migrateCommand } from './commands/migrate.js';
@@ -43,5 +45,7 @@ export function buildProgram(): Command {
   migrateCommand(program);
   doctorCommand(program);
   demoCommand(program);
+  labCommand(program);
+  benchCommand(program);
   return program;
 }

@@ -12,7 +12,7 @@ import {
   type StoredKey,
 } from '../store/api-keys.js';
 import { approximateNow, asRefusal, instant, type EngineContext } from './context.js';
-import { keyHash, keyIdIn, newKeyText } from './key-text.js';
+import { keyHash, keyIdIn, newKeyText, storedHash } from './key-text.js';
 import { StoredKeys } from './stored-keys.js';
 
 /** So late at most does a server learn what another changed, when the bus did not tell it. */
@@ -281,7 +281,7 @@ function toKnown(key: StoredKey): KnownKey {
     scopes: key.scopes,
     passesCeilings: key.passesCeilings,
     credential: key.sessionOf === null ? 'key' : 'session',
-    hash: Buffer.from(key.hash, 'hex'),
+    hash: storedHash(key.hash),
     expiresAtMs: key.expiresAt?.getTime() ?? Infinity,
   };
 }

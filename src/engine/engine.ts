@@ -310,6 +310,7 @@ export class Engine implements api.SluiceApi {
       return queueRefreshMs;
     });
     const recalling = this.#loop(async () => {
+      this.#fleet.forgetSilent();
       await this.#bench.refresh();
       return benchRefreshMs;
     });

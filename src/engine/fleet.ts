@@ -1,11 +1,16 @@
 import { SluiceError } from '../domain/errors.js';
 import { IdSource, type TaskId, type WorkerId } from '../domain/ids.js';
 import type { Registered, Registration, WorkerOffer } from '../protocol/api.js';
+import { bounds } from '../protocol/bounds.js';
 import type { TakeRequest } from '../ready/ready-queue.js';
 import { findWorkers, registerWorker } from '../store/workers.js';
 import { instant, type EngineContext } from './context.js';
 
 const defaultCapacity = 1;
+/** Of all workers together: 20,000 that name 100 task types each. One that names all it may takes half a megabyte. */
+const defaultMaxBytes = 128 * 1024 * 1024;
+const bytesOfWorker = 500;
+const bytesOfName = 40;
 
 export interface KnownWorker {
   readonly workerId: WorkerId;
@@ -17,17 +22,25 @@ export interface KnownWorker {
   readonly cancelled: Set<TaskId>;
   /** Held in Postgres but not by the worker, and since when its heartbeats did not name it. */
   missing: ReadonlyMap<TaskId, number>;
+  /** When it last polled or beat here. */
+  heardMs: number;
+  /** What it takes to remember it, about. */
+  readonly bytes: number;
 }
 
 /** The workers this process has heard of. The rows in Postgres decide who is alive. */
 export class Fleet {
   readonly #context: EngineContext;
+  readonly #maxBytes: number;
+  /** Who was heard last stands last. */
   readonly #workers = new Map<WorkerId, KnownWorker>();
+  #bytes = 0;
   /** In the order of registration: what a stable order of workers goes by. */
   readonly #ids = new IdSource();
 
-  constructor(context: EngineContext) {
+  constructor(context: EngineContext, maxBytes = defaultMaxBytes) {
     this.#context = context;
+    this.#maxBytes = maxBytes;
   }
 
   async register(registration: Registration): Promise<Registered> {
@@ -35,7 +48,7 @@ export class Fleet {
     const workerId = this.#ids.nextWorkerId(db.nowMs());
     const capacity = registration.capacity ?? defaultCapacity;
     await registerWorker(db, workerId, { ...registration, capacity }, instant(this.#context));
-    this.#workers.set(workerId, known(workerId, registration, capacity, false));
+    this.#add(workerId, registration, capacity, false);
     return {
       workerId,
       heartbeatIntervalMs: settings.heartbeatIntervalMs,
@@ -46,22 +59,18 @@ export class Fleet {
 
   /** Also after a restart: what this process does not know, Postgres may. */
   async get(workerId: WorkerId): Promise<KnownWorker> {
-    await this.meet([workerId]);
-    const worker = this.#workers.get(workerId);
+    const worker = this.#workers.get(workerId) ?? (await this.#read([workerId]))[0];
     if (worker === undefined) throw unknownWorker(workerId);
+    worker.heardMs = this.#nowMs();
+    // Unless it was forgotten meanwhile, with so many others to be remembered.
+    if (this.#workers.delete(workerId)) this.#workers.set(workerId, worker);
     return worker;
   }
 
   /** All that this process does not know, in one statement. */
   async meet(workerIds: readonly WorkerId[]): Promise<void> {
     const strangers = workerIds.filter((workerId) => !this.#workers.has(workerId));
-    if (strangers.length === 0) return;
-    for (const row of await findWorkers(this.#context.db, strangers)) {
-      const { workerId, status, capacity } = row;
-      // One that came meanwhile may have news already.
-      if (status === 'dead' || this.#workers.has(workerId)) continue;
-      this.#workers.set(workerId, known(workerId, toOffer(row), capacity, status === 'draining'));
-    }
+    if (strangers.length > 0) await this.#read(strangers);
   }
 
   get size(): number {
@@ -74,10 +83,55 @@ export class Fleet {
 
   clear(): void {
     this.#workers.clear();
+    this.#bytes = 0;
   }
 
   forget(workerId: WorkerId): void {
+    this.#bytes -= this.#workers.get(workerId)?.bytes ?? 0;
     this.#workers.delete(workerId);
+  }
+
+  /**
+   * Those who talk to another server by now, or whose end was told while nobody listened. What they
+   * should have been told here would pile up. Who comes back is read again.
+   */
+  forgetSilent(): void {
+    const { leaseMs } = this.#context.settings;
+    // Longer than any poll waits.
+    const sinceMs = this.#nowMs() - 2 * Math.max(leaseMs, bounds.waitSeconds * 1000);
+    for (const [workerId, { heardMs }] of this.#workers) {
+      if (heardMs >= sinceMs) return;
+      this.forget(workerId);
+    }
+  }
+
+  /** Those that live. */
+  async #read(workerIds: readonly WorkerId[]): Promise<KnownWorker[]> {
+    const rows = await findWorkers(this.#context.db, workerIds);
+    return rows
+      .filter(({ status }) => status !== 'dead')
+      .map((row) => {
+        const { workerId, status, capacity } = row;
+        // One that came meanwhile may have news already.
+        const there = this.#workers.get(workerId);
+        return there ?? this.#add(workerId, toOffer(row), capacity, status === 'draining');
+      });
+  }
+
+  #add(workerId: WorkerId, offer: WorkerOffer, capacity: number, draining: boolean): KnownWorker {
+    const worker = known(workerId, offer, capacity, draining, this.#nowMs());
+    this.#workers.set(workerId, worker);
+    this.#bytes += worker.bytes;
+    for (const silent of this.#workers.keys()) {
+      if (this.#bytes <= this.#maxBytes || silent === workerId) break;
+      this.forget(silent);
+    }
+    return worker;
+  }
+
+  #nowMs(): number {
+    const { clock } = this.#context;
+    return clock === null ? performance.now() : clock.nowMs();
   }
 }
 
@@ -117,6 +171,7 @@ function known(
   { capabilities, taskTypes, queues }: WorkerOffer,
   capacity: number,
   draining: boolean,
+  heardMs: number,
 ): KnownWorker {
   const offer = {
     ...(capabilities === undefined ? {} : { capabilities }),
@@ -124,5 +179,14 @@ function known(
     ...(queues === undefined ? {} : { queues }),
   };
   const cancelled = new Set<TaskId>();
-  return { workerId, offer, capacity, load: 0, draining, cancelled, missing: new Map() };
+  const bytes = bytesOf(offer);
+  const missing: KnownWorker['missing'] = new Map();
+  return { workerId, offer, capacity, load: 0, draining, cancelled, missing, heardMs, bytes };
+}
+
+function bytesOf({ capabilities = [], taskTypes = [], queues = [] }: WorkerOffer): number {
+  return [...capabilities, ...taskTypes, ...queues].reduce(
+    (sum, name) => sum + bytesOfName + name.length,
+    bytesOfWorker,
+  );
 }

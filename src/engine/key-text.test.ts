@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { keyHash, keyIdIn, newKeyText } from './key-text.js';
+import { keyHash, keyIdIn, newKeyText, storedHash } from './key-text.js';
 
 describe('the text of a key', () => {
   it('R-AD6: is one word with its id in it, never the same', () => {
@@ -30,5 +30,12 @@ describe('the text of a key', () => {
     const { text } = newKeyText();
     expect(keyHash(text)).toHaveLength(32);
     expect(keyHash(text)).not.toEqual(keyHash(newKeyText().text));
+  });
+
+  it('R-AD7: a hash that is kept keeps nothing else', () => {
+    const hash = keyHash(newKeyText().text);
+    const kept = storedHash(hash.toString('hex'));
+    expect(kept).toEqual(hash);
+    expect(kept.buffer.byteLength).toBe(32);
   });
 });

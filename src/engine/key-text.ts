@@ -37,6 +37,13 @@ export function keyHash(text: string): Buffer {
   return createHash('sha256').update(text).digest();
 }
 
+/** As it is stored. A buffer of its own: a slice of the pool would keep all 8 KB of it. */
+export function storedHash(hex: string): Buffer {
+  const bytes = Buffer.alloc(hex.length / 2);
+  bytes.write(hex, 'hex');
+  return bytes;
+}
+
 function randomText(length: number, alphabet: string): string {
   return Array.from({ length }, () => alphabet.charAt(randomInt(alphabet.length))).join('');
 }

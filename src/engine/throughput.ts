@@ -15,18 +15,32 @@ export interface RecentTotals {
 }
 
 /** Queues that are counted one by one; past this, only the sum over all. */
-const maxQueues = 20_000;
+const defaultMaxQueues = 20_000;
+/** As long as anything is counted: a queue that was quiet for longer is forgotten, and nothing with it. */
+const forgetEveryMs = 60_000;
 
 /** What this process saw happen lately. */
 export class Throughput {
   readonly #all = recent();
   readonly #byQueue = new Map<string, Recent>();
+  readonly #maxQueues: number;
+  #nextForgettingMs = -Infinity;
   readonly lapsed = lastHour();
   readonly timedOut = lastHour();
   readonly reoffered = lastHour();
 
+  constructor(maxQueues = defaultMaxQueues) {
+    this.#maxQueues = maxQueues;
+  }
+
+  /** How many queues are counted one by one. */
+  get queues(): number {
+    return this.#byQueue.size;
+  }
+
   note(event: TaskEvent): void {
     const nowMs = event.at.getTime();
+    if (nowMs >= this.#nextForgettingMs) this.#forgetQuiet(nowMs);
     if (event.outcome === 'lapsed') this.lapsed.add(nowMs);
     if (event.outcome === 'timed_out') this.timedOut.add(nowMs);
     const kind = kindOf(event);
@@ -53,9 +67,17 @@ export class Throughput {
       : counts.durationMs.total(nowMs) / completed / 1000;
   }
 
+  #forgetQuiet(nowMs: number): void {
+    this.#nextForgettingMs = nowMs + forgetEveryMs;
+    for (const [queue, { started, completed, failed }] of this.#byQueue) {
+      const isQuiet = [started, completed, failed].every((count) => count.isQuiet(nowMs));
+      if (isQuiet) this.#byQueue.delete(queue);
+    }
+  }
+
   #ofQueue(queue: string): Recent | undefined {
     const known = this.#byQueue.get(queue);
-    if (known !== undefined || this.#byQueue.size >= maxQueues) return known;
+    if (known !== undefined || this.#byQueue.size >= this.#maxQueues) return known;
     const created = recent();
     this.#byQueue.set(queue, created);
     return created;

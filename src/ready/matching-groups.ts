@@ -1,7 +1,11 @@
 import type { TakeRequest } from './ready-queue.js';
 
-/** Fleets ask with a handful of filters; one that names its types at random must not fill memory. */
+/**
+ * Fleets ask with a handful of filters; one that names its types at random must not fill memory. A
+ * filter may name a thousand types, and match ten thousand groups.
+ */
 const maxRemembered = 1_000;
+const maxBytes = 16 * 1024 * 1024;
 
 interface Group {
   readonly taskType: string;
@@ -14,6 +18,7 @@ type Filter = Pick<TakeRequest, 'taskTypes' | 'capabilities'>;
 export class MatchingGroups<G extends Group> {
   readonly #groups: Iterable<G>;
   readonly #remembered = new Map<string, readonly G[]>();
+  #bytes = 0;
 
   constructor(groups: Iterable<G>) {
     this.#groups = groups;
@@ -24,15 +29,27 @@ export class MatchingGroups<G extends Group> {
     let matching = this.#remembered.get(key);
     if (matching === undefined) {
       matching = this.#find(filter);
-      if (this.#remembered.size >= maxRemembered) this.#remembered.clear();
-      this.#remembered.set(key, matching);
+      this.#remember(key, matching);
     }
     return matching;
+  }
+
+  /** How many filters are remembered. */
+  get remembered(): number {
+    return this.#remembered.size;
   }
 
   /** To be told when a group came or went. */
   changed(): void {
     this.#remembered.clear();
+    this.#bytes = 0;
+  }
+
+  #remember(key: string, matching: readonly G[]): void {
+    const bytes = 2 * key.length + 8 * matching.length;
+    if (this.#remembered.size >= maxRemembered || this.#bytes + bytes > maxBytes) this.changed();
+    this.#remembered.set(key, matching);
+    this.#bytes += bytes;
   }
 
   #find(filter: Filter): G[] {

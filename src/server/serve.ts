@@ -21,6 +21,12 @@ export interface ServeOptions extends OpenEngineOptions {
   readonly doors?: Partial<Doors>;
 }
 
+/**
+ * Connections that the system holds until the server has time for them. Of Node's 511 a crowd leaves
+ * none, and whoever comes then, a health check too, tries again after one second, three, seven.
+ */
+const backlog = 4_096;
+
 /** Whoever reached the port could submit and read tasks. */
 class NoKeysError extends Error {
   override readonly name = 'NoKeysError';
@@ -58,7 +64,7 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
       ...(options.doors === undefined ? {} : { doors: options.doors }),
       ...(maxConnections === undefined ? {} : { connections: { maxConnections } }),
     });
-    await app.listen({ host: options.host, port: options.port });
+    await app.listen({ host: options.host, port: options.port, backlog });
     const [address] = app.addresses();
     const port = String(typeof address === 'object' ? address.port : options.port);
     const host = options.host.includes(':') ? `[${options.host}]` : options.host;

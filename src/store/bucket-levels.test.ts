@@ -67,8 +67,8 @@ describeOnEveryDatabase('bucket levels', (db) => {
 
 describeOnPostgres('bucket levels of two servers', (postgres) => {
   it('R-CH4: saved at once in any order, the newest stay, and none waits in a circle', async () => {
-    const { db } = postgres();
-    const other = await postgres().open();
+    const db = await postgres().openPatient();
+    const other = await postgres().openPatient();
     const buckets = Array.from({ length: 500 }, (_, n) => ownBucket(`q${String(n)}`, 'requests'));
     for (let second = 0; second < 20; second += 1) {
       const levels = buckets.map((bucket) => ({ bucket, tokens: second }));

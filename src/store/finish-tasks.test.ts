@@ -104,7 +104,7 @@ describeOnEveryDatabase('completeTasks', (db) => {
 
 describeOnPostgres('completeTasks', (postgres) => {
   it('R-WO9: a result that meets a progress report of its task is not taken for stale', async () => {
-    const { db } = postgres();
+    const db = await postgres().openPatient(10);
     for (let round = 0; round < 20; round += 1) {
       const tasks = newTasks(50);
       await submitTasks(db, tasks, null);
@@ -124,7 +124,7 @@ describeOnPostgres('completeTasks', (postgres) => {
   });
 
   it('R-RE8: two servers that report the same results at once complete each task once', async () => {
-    const pools = [postgres().db, await postgres().open()];
+    const pools = [await postgres().openPatient(), await postgres().openPatient()];
     const tasks = newTasks(500);
     await submitTasks(postgres().db, tasks, null);
     const claims = tasks.map((task) => claimOf(task.taskId));

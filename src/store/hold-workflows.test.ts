@@ -187,8 +187,8 @@ describeOnEveryDatabase('releaseStuckWorkflows', (db) => {
 
 describeOnPostgres('cancelling a member', (postgres) => {
   it('R-WO2: while another is replayed leaves exactly one of them out', async () => {
-    const { db } = postgres();
-    const other = await postgres().open();
+    const db = await postgres().openPatient();
+    const other = await postgres().openPatient();
     for (let round = 0; round < 20; round += 1) {
       const inRound = { workflowId: `w${String(round)}` };
       const halting = await seedTask(db, { ...inRound, status: 'dead_letter' });

@@ -123,7 +123,7 @@ describeOnEveryDatabase('purgeEnded', (db) => {
 describeOnPostgres('purgeEnded at once', (postgres) => {
   it('R-ST6: several servers purge each once, and give up each workflow once', async () => {
     const { db } = postgres();
-    const servers = await Promise.all([1, 2, 3].map(() => postgres().open()));
+    const servers = await Promise.all([1, 2, 3].map(() => postgres().openPatient(1)));
     for (let n = 0; n < 50; n += 1) {
       await seedTask(db, { status: 'dead_letter', endedAt: daysAgo(31) });
     }

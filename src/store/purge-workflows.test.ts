@@ -41,8 +41,8 @@ describeOnPostgres('purgeWorkflows', (postgres) => {
   });
 
   it('R-ST6: submits and purges at once leave nobody blocked', async () => {
-    const { db } = postgres();
-    const other = await postgres().open();
+    const db = await postgres().openPatient();
+    const other = await postgres().openPatient();
     for (let round = 0; round < 30; round += 1) {
       const task = newTask({ workflowId: 'w' });
       await Promise.all([submitTasks(db, [task], null), purgeWorkflows(other, null, 10)]);

@@ -231,8 +231,8 @@ describeOnEveryDatabase('limits', (db) => {
 
 describeOnPostgres('queues on two servers', (postgres) => {
   it('R-RE9: of many servers that see the same failures one opens the circuit', async () => {
-    const { db } = postgres();
-    const other = await postgres().open();
+    const db = await postgres().openPatient(5);
+    const other = await postgres().openPatient(5);
     await ensureQueues(db, ['q']);
     for (let version = 0; version < 20; version += 1) {
       const changes = await Promise.all(
@@ -248,8 +248,8 @@ describeOnPostgres('queues on two servers', (postgres) => {
   });
 
   it('R-CH7: of two puts at once each gets a version, and the greater one stays', async () => {
-    const { db } = postgres();
-    const other = await postgres().open();
+    const db = await postgres().openPatient();
+    const other = await postgres().openPatient();
     for (let round = 0; round < 20; round += 1) {
       const name = `q${String(round % 2)}`;
       const [first, second] = await Promise.all([
@@ -263,8 +263,8 @@ describeOnPostgres('queues on two servers', (postgres) => {
   });
 
   it('R-CH7: of two puts of a limit at once, beside a delete, the greater version stays', async () => {
-    const { db } = postgres();
-    const other = await postgres().open();
+    const db = await postgres().openPatient();
+    const other = await postgres().openPatient();
     let before = 0;
     for (let round = 0; round < 30; round += 1) {
       const [first, second] = await Promise.all([
@@ -296,8 +296,8 @@ describeOnPostgres('queues on two servers', (postgres) => {
   });
 
   it('a limit that is deleted while a queue is put with it is in use, or the put is refused', async () => {
-    const { db } = postgres();
-    const other = await postgres().open();
+    const db = await postgres().openPatient();
+    const other = await postgres().openPatient();
     for (let round = 0; round < 20; round += 1) {
       await putLimit(db, 'account', account);
       await putQueue(db, 'q', defaultQueueSettings, zero);

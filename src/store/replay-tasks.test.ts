@@ -107,8 +107,8 @@ describeOnEveryDatabase('replayTasks', (db) => {
 
 describeOnPostgres('replayTasks at once', (postgres) => {
   it('brings a task back once', async () => {
-    const { db } = postgres();
-    const other = await postgres().open();
+    const db = await postgres().openPatient();
+    const other = await postgres().openPatient();
     const { taskId } = await seedTask(db);
     await cancelTasks(db, [taskId], zero);
     const both = await Promise.all(

@@ -118,7 +118,7 @@ describeOnEveryDatabase('serving', (db) => {
 
 describeOnPostgres('serving at once', (postgres) => {
   it('R-CH12: of many that start, and of many that take over, one serves', async () => {
-    const { db } = postgres();
+    const db = await postgres().openPatient(8);
     for (const second of [0, 60, 120]) {
       const answers = await Promise.all(
         Array.from({ length: 8 }, () =>
@@ -130,7 +130,7 @@ describeOnPostgres('serving at once', (postgres) => {
   });
 
   it('R-CH12: of many with Redis and without, all of one kind or one of the other serve', async () => {
-    const { db } = postgres();
+    const db = await postgres().openPatient(8);
     for (const second of [0, 60, 120, 180]) {
       const now = atSecond(second);
       const modes = Array.from({ length: 8 }, (_, n) => (n % 2 === 0 ? 'memory' : 'redis'));

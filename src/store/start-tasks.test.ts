@@ -54,7 +54,7 @@ describeOnEveryDatabase('recordProgress', (db) => {
 
 describeOnPostgres('startTasks and recordProgress', (postgres) => {
   it('R-ST3: writes to one row at once don’t look like a lost lease', async () => {
-    const { db } = postgres();
+    const db = await postgres().openPatient();
     const tasks = newTasks(100);
     await submitTasks(db, tasks, null);
     const claims = tasks.map((task) => claimOf(task.taskId, { start: false }));

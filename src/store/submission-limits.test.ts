@@ -151,8 +151,8 @@ describeOnPostgres('the arithmetic of submission limits', (postgres) => {
   });
 
   it('R-AD4: two servers at once let through exactly the rate', async () => {
-    const { db } = postgres();
-    const other = await postgres().open();
+    const db = await postgres().openPatient(10);
+    const other = await postgres().openPatient(10);
     const limits = [{ rate: 100, perSeconds: 60 }];
     const subjects = ['user b', 'key a', 'user c'];
     const wants = subjects.map((subject) => ({ subject, tasks: 2 }));

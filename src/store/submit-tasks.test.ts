@@ -221,8 +221,8 @@ describeOnEveryDatabase('submitTasks', (db) => {
 
 describeOnPostgres('submitTasks', (postgres) => {
   it('R-ST4: 100 submits at once with one key, over two servers, make one task', async () => {
-    const { db } = postgres();
-    const other = await postgres().open();
+    const db = await postgres().openPatient(10);
+    const other = await postgres().openPatient(10);
     for (let round = 0; round < 10; round += 1) {
       const idempotency = newKey(`k${round}`);
       const answers = await Promise.all(
@@ -240,7 +240,7 @@ describeOnPostgres('submitTasks', (postgres) => {
   });
 
   it('R-ST4: batches with the same keys in opposite order don’t deadlock', async () => {
-    const pools = [postgres().db, await postgres().open()];
+    const pools = [await postgres().openPatient(), await postgres().openPatient()];
     for (let round = 0; round < 20; round += 1) {
       const keys = Array.from({ length: 50 }, (_, n) => `k${round}-${n}`);
       const answers = await Promise.all(

@@ -66,7 +66,7 @@ describeOnPostgres('checkpoints', (server) => {
 
   it('R-CH5: a dear task that still runs is remembered, whatever was written down', async () => {
     const first = await server().open();
-    const tokens = { unit: 'tokens', rate: 30_000, perSeconds: 60, burst: null };
+    const tokens = { unit: 'tokens', rate: 30_000, perSeconds: 3_600, burst: null };
     await first.putQueue('dear', { limits: [tokens] });
     const cost = { tokens: 20_000 };
     await submitAll(first, drafts(2, { taskType: 'noop', queue: 'dear', cost }));

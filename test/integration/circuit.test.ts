@@ -284,22 +284,21 @@ describeOnEveryEngine('a service that is down', (under) => {
     const [probe, other] = await worker.take(2);
     if (probe === undefined || other === undefined) throw new Error('two were taken');
     await worker.complete(probe);
-    const { version } = await engine.getQueue(queue);
     // The other probe still runs.
-    const quarter = await worker.look(100);
-    expect(quarter).toHaveLength(9);
+    await worker.take(9);
+    expect(await worker.look(100)).toEqual([]);
     const { taskId } = await engine.submit({ taskType, queue });
     expect((await engine.explainTask(taskId)).reasons).toContainEqual({
       kind: 'max_concurrency',
       detail: `Queue ${queue} runs 10 tasks; 10 is its most while its service recovers.`,
     });
     clock.advance(10_000);
-    await until('the next step', async () => (await engine.getQueue(queue)).version > version);
-    expect(await worker.look(100)).toHaveLength(10);
+    await worker.take(10);
+    expect(await worker.look(100)).toEqual([]);
     expect(await stateOf(engine, scene)).toBe('half_open');
     clock.advance(10_000);
     await untilState(engine, scene, 'closed');
-    expect(await worker.look(100)).toHaveLength(100);
+    await worker.take(100);
     await engine.cancelTasks({ queue });
   });
 
@@ -309,19 +308,31 @@ describeOnEveryEngine('a service that is down', (under) => {
     const limits = [{ unit: 'requests', rate, perSeconds: 10, burst: null }];
     const scene = await prepare(engine, 120, { limits });
     const { queue, worker } = scene;
+    const last = await engine.submit({ taskType, queue });
     const starts: number[] = [];
-    const run = async (error: AttemptError | null): Promise<number> => {
+    const call = async (error: AttemptError | null): Promise<number> => {
       const called = await worker.look(50);
       starts.push(...called.map(() => clock.nowMs()));
       await (error === null ? worker.completeAll(called) : failAll(engine, scene, called, error));
-      clock.advance(500);
       return called.length;
+    };
+    const run = async (error: AttemptError | null): Promise<number> => {
+      const count = await call(error);
+      clock.advance(500);
+      return count;
     };
     const runFor = async (steps: number): Promise<number> => {
       let count = 0;
       for (let step = 0; step < steps; step += 1) count += await run(null);
       return count;
     };
+    /** The ready queue hears of a step a moment after Postgres; what it goes by shows when it is empty. */
+    const untilSlowedTo = (seconds: number) =>
+      until(`the limit to be ${String(rate)} in ${String(seconds)} s`, async () => {
+        await call(null);
+        const { reasons } = await engine.explainTask(last.taskId);
+        return reasons.some(({ detail }) => detail.includes(` in ${String(seconds)} s of queue`));
+      });
     expect(await runFor(20)).toBeGreaterThan(15);
     while ((await stateOf(engine, scene)) === 'closed') await run(unavailable);
     clock.advance(30_000);
@@ -330,14 +341,14 @@ describeOnEveryEngine('a service that is down', (under) => {
     const quarter = await runFor(18);
     expect(quarter).toBeGreaterThanOrEqual(3);
     expect(quarter).toBeLessThanOrEqual(6);
-    const { version } = await engine.getQueue(queue);
     clock.advance(1_000);
-    await until('the next step', async () => (await engine.getQueue(queue)).version > version);
+    await untilSlowedTo(20);
     const half = await runFor(18);
     expect(half).toBeGreaterThanOrEqual(7);
     expect(half).toBeLessThanOrEqual(11);
     clock.advance(1_000);
-    await untilState(engine, scene, 'closed');
+    await untilSlowedTo(10);
+    expect(await stateOf(engine, scene)).toBe('closed');
     expect(await runFor(20)).toBeGreaterThan(15);
     starts.forEach((atMs, index) => {
       const past = starts[index - rate];
@@ -378,7 +389,7 @@ describeOnEveryEngine('a service that is down', (under) => {
     await worker.complete(late);
     expect(await worker.look(40)).toEqual([]);
     await worker.completeAll(probes.slice(0, 1));
-    expect((await worker.look(40)).length).toBeGreaterThan(0);
+    await worker.take(1);
     await engine.cancelTasks({ queue });
   });
 

@@ -227,7 +227,8 @@ describeOnPostgres('between a commit and what follows it', (server) => {
       "update sluice.tasks set lapses_at = now() - interval '1 hour' where id = $1",
       [task.taskId],
     );
-    const engine = await server().open();
+    // It has the time of a heartbeat, which is longer than a busy machine takes for all of this.
+    const engine = await server().open({ settings: { heartbeatIntervalMs: 60_000 } });
     // A sweep looks at attempts first and at deadlines after them: this one has seen the attempt.
     const late = await engine.submit({
       taskType: 'noop',

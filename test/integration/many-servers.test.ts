@@ -6,7 +6,14 @@ import { openLine } from '../support/line.js';
 import { askRedis, startRedis, type RunningRedis } from '../support/services/redis-server.js';
 import { staysWithin } from '../support/stays-within.js';
 import { until } from '../support/until.js';
-import { describeOnPostgres, drafts, submitAll, TestWorker, untilStatus } from './support.js';
+import {
+  describeOnPostgres,
+  drafts,
+  submitAll,
+  TestWorker,
+  untilStatus,
+  untilWaiting,
+} from './support.js';
 
 const perMinute = (rate: number): QueueChange => ({
   limits: [{ unit: 'requests', rate, perSeconds: 60, burst: null }],
@@ -33,11 +40,10 @@ describeOnPostgres('many servers', (server) => {
     const [first, second] = await Promise.all([open(), open()]);
     const worker = await TestWorker.register(second, { queues: ['wakes'] });
     const wake = async () => {
-      const waiting = worker.look(1, { waitMs: 60_000 });
-      await settle();
+      const { polls } = await untilWaiting(() => worker.look(1, { waitMs: 60_000 }));
       const beganMs = performance.now();
       await first.submit({ taskType: 'noop', queue: 'wakes' });
-      const tasks = await waiting;
+      const tasks = await polls;
       expect(tasks).toHaveLength(1);
       await worker.completeAll(tasks);
       return performance.now() - beganMs;
@@ -51,11 +57,12 @@ describeOnPostgres('many servers', (server) => {
     const cancel = async () => {
       await first.submit({ taskType: 'noop', queue: 'cancels' });
       const { taskId } = await worker.takeOne();
-      const news = second.poll(worker.workerId, { availableCapacity: 1, waitMs: 60_000 });
-      await settle();
+      const { polls } = await untilWaiting(() =>
+        second.poll(worker.workerId, { availableCapacity: 1, waitMs: 60_000 }),
+      );
       const beganMs = performance.now();
       await expect(first.cancelTask(taskId)).resolves.toMatchObject({ workerNotified: true });
-      expect((await news).cancelled).toEqual([taskId]);
+      expect((await polls).cancelled).toEqual([taskId]);
       return performance.now() - beganMs;
     };
     expect(await staysWithin(soonerThanALookMs, cancel)).toBe(true);
@@ -64,11 +71,10 @@ describeOnPostgres('many servers', (server) => {
   it('R-WO8: a worker that left at one server is given nothing by a poll that waits at another', async () => {
     const [first, second] = await Promise.all([open(), open()]);
     const worker = await TestWorker.register(second, { queues: ['left'] });
-    const waiting = worker.look(1, { waitMs: 20_000 }).catch(() => []);
-    await settle();
+    const { polls } = await untilWaiting(() => worker.look(1, { waitMs: 20_000 }).catch(() => []));
     await first.deregister(worker.workerId);
     const { taskId } = await first.submit({ taskType: 'noop', queue: 'left' });
-    expect(await waiting).toEqual([]);
+    expect(await polls).toEqual([]);
     expect((await first.getTask(taskId)).attempt).toBe(0);
   });
 
@@ -126,14 +132,18 @@ describeOnPostgres('many servers', (server) => {
     const resume = async () => {
       await first.pauseQueue('over');
       await submitAll(first, drafts(4, { taskType: 'noop', queue: 'over' }));
-      const waiting = [first, second, second, second].map(async (engine) => {
-        const worker = await TestWorker.register(engine, { queues: ['over'], capacity: 1 });
-        return worker.look(1, { waitMs: 60_000 });
-      });
-      await settle();
+      const workers = await Promise.all(
+        [first, second, second, second].map((engine) =>
+          TestWorker.register(engine, { queues: ['over'], capacity: 1 }),
+        ),
+      );
+      const { polls } = await untilWaiting(
+        () => Promise.all(workers.map((worker) => worker.look(1, { waitMs: 60_000 }))),
+        workers.length,
+      );
       const beganMs = performance.now();
       await first.resumeQueue('over');
-      expect((await Promise.all(waiting)).flat()).toHaveLength(4);
+      expect((await polls).flat()).toHaveLength(4);
       return performance.now() - beganMs;
     };
     expect(await staysWithin(soonerThanALookMs, resume)).toBe(true);
@@ -244,7 +254,11 @@ describeOnPostgres('R-RE7: Redis is only a hint', (server) => {
     await engine.pauseQueue('untold');
     line.mend();
     await until('the return', () => engine.readyQueueTrouble() === null);
-    await until('the pause to count', async () => (await worker.look(1)).length === 0);
+    await until('the pause to count', async () => {
+      const taken = await worker.look(1);
+      await engine.release(worker.workerId, taken);
+      return taken.length === 0;
+    });
     expect(await worker.look(10)).toHaveLength(0);
   });
 
@@ -267,13 +281,12 @@ describeOnPostgres('R-RE7: Redis is only a hint', (server) => {
   it('a poll that waits goes on waiting through the loss, and is answered after it', async () => {
     const engine = await open();
     const worker = await TestWorker.register(engine, { queues: ['through'] });
-    const waiting = worker.look(1, { waitMs: 30_000 });
-    await settle();
+    const { polls } = await untilWaiting(() => worker.look(1, { waitMs: 120_000 }));
     await redis.kill('SIGKILL');
     await until('the loss to be noticed', () => engine.readyQueueTrouble() !== null);
     const { taskId } = await engine.submit({ taskType: 'noop', queue: 'through' });
     await redis.restart();
-    expect((await waiting).map((task) => task.taskId)).toEqual([taskId]);
+    expect((await polls).map((task) => task.taskId)).toEqual([taskId]);
   });
 
   it('a report that comes while it is away counts, and its slot is free afterwards', async () => {
@@ -293,8 +306,3 @@ describeOnPostgres('R-RE7: Redis is only a hint', (server) => {
 
 /** A poll looks again by itself after five seconds. */
 const soonerThanALookMs = 4_000;
-
-/** Long enough for a poll to be waiting. */
-function settle(): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, 200));
-}

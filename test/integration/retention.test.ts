@@ -69,8 +69,10 @@ describeOnPostgres('retention', (server) => {
       expect(task.status).toBe('cancelled');
       expect(task.parameters).toHaveProperty('index');
       expect(task.error?.message).toContain(first);
-      const event = told.find((one) => one.taskId === taskId && one.to === 'cancelled');
-      expect(event?.reason).toContain('30 days');
+      const event = await until('it to be told', () =>
+        told.find((one) => one.taskId === taskId && one.to === 'cancelled'),
+      );
+      expect(event.reason).toContain('30 days');
     }
     expect(await refusal(engine.replayTask(first))).toBe('task_not_found');
     await until('the row of the workflow to go', async () => {

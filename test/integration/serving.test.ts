@@ -159,7 +159,9 @@ describeOnPostgres('who serves', (server) => {
     const { url, drop } = await createEmptyDatabase();
     onTestFinished(drop);
     const engines = await Promise.all(
-      Array.from({ length: 4 }, () => openEngine({ database: { kind: 'postgres', url } })),
+      Array.from({ length: 4 }, () =>
+        openEngine({ database: { kind: 'postgres', url }, settings: { servingLeaseMs: 60_000 } }),
+      ),
     );
     const serving = engines.filter((engine) => engine.notServing() === null);
     expect(serving).toHaveLength(1);
@@ -170,7 +172,7 @@ describeOnPostgres('who serves', (server) => {
     const serving = await server().open({ settings: quickTurns });
     const submitting = await server().open({ role: 'submit', settings: quickTurns });
     const { taskId } = await submitting.submit({ taskType: 'noop', queue: 'awaited' });
-    const waiting = submitting.waitForTask(taskId, 20_000);
+    const waiting = submitting.waitForTask(taskId, 120_000);
     const worker = await TestWorker.register(serving, { queues: ['awaited'] });
     await worker.complete(await worker.takeOne(), 'seen');
     expect(await waiting).toMatchObject({ status: 'completed', result: 'seen' });

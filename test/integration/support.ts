@@ -1,5 +1,5 @@
 import { Client } from 'pg';
-import { afterAll, afterEach, beforeAll, describe, inject } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, inject, onTestFinished, vi } from 'vitest';
 
 import type { AttemptError } from '../../src/domain/attempt-error.js';
 import { SluiceError, type ErrorCode } from '../../src/domain/errors.js';
@@ -7,6 +7,7 @@ import type { TaskId, WorkerId } from '../../src/domain/ids.js';
 import type { JsonValue } from '../../src/domain/json.js';
 import type { TaskState } from '../../src/domain/task-state.js';
 import { openEngine, type Engine, type OpenEngineOptions } from '../../src/engine/open-engine.js';
+import { PollWaiter } from '../../src/engine/poll-waiter.js';
 import type { EngineSettings } from '../../src/engine/settings.js';
 import type {
   ClaimedTask,
@@ -232,6 +233,19 @@ export class TestWorker {
       currentTasks: holding.map(({ taskId }) => taskId),
     });
   }
+}
+
+/** Begins polls, and resolves when so many of them have looked and wait, at whichever server. */
+export async function untilWaiting<Polls>(
+  begin: () => Polls,
+  count = 1,
+): Promise<{ polls: Polls }> {
+  const wait = vi.spyOn(PollWaiter.prototype, 'wait');
+  onTestFinished(() => wait.mockRestore());
+  const before = wait.mock.calls.length;
+  const polls = begin();
+  await until('the polls to wait', () => wait.mock.calls.length >= before + count);
+  return { polls };
 }
 
 export const broken: AttemptError = { code: 'BROKEN', message: 'it broke', retriable: true };

@@ -43,6 +43,10 @@ function countSweeps(statements: readonly string[]): number {
   return statements.filter((text) => text.includes('as lapsed_workers')).length;
 }
 
+function isBeat(statement: string): boolean {
+  return statement.includes('update sluice.workers');
+}
+
 describeOnEmptyPostgres('what a server asks of Postgres', (postgres) => {
   const engines: Engine[] = [];
 
@@ -149,21 +153,26 @@ describeOnEmptyPostgres('what a server asks of Postgres', (postgres) => {
   });
 
   it('R-ST3: beats that Postgres kept waiting take nothing back that came to the worker meanwhile', async () => {
-    const { engine } = await open({ heartbeatIntervalMs: 200, leaseMs: 60_000 });
+    const clock = new ManualClock(Date.now());
+    const settings = { heartbeatIntervalMs: 200, leaseMs: 60_000 };
+    const { engine, statements } = await open(settings, clock);
     const worker = await TestWorker.register(engine);
     await engine.submit({ taskType: 'noop' });
     const holder = await postgres().open();
-    let unlock: () => void = () => undefined;
-    const locked = new Promise<void>((resolve) => {
-      unlock = resolve;
-    });
     const held = await holder.transaction(async (tx) => {
       await tx.query('select from sluice.workers for update');
-      // Sent before the task came, and answered long after it.
-      const stale = [worker.beat([]), worker.beat([])].map((beat) => beat.catch(() => null));
+      // Sent before the task came, apart from each other, and answered long after it, in any order.
+      const stale = [1, 2, 3, 4].map(() => {
+        clock.advance(150);
+        return worker.beat([]).catch(() => null);
+      });
       const task = await worker.takeOne();
-      setTimeout(unlock, 700);
-      await locked;
+      clock.advance(700);
+      // From here on what Postgres is asked finds the task with the worker; some may have given up.
+      statements.length = 0;
+      let areOver = false;
+      void Promise.all(stale).then(() => (areOver = true));
+      await until('them to ask again', () => statements.some(isBeat) || areOver);
       return { task, stale };
     });
     await Promise.all(held.stale);

@@ -1,4 +1,4 @@
-import { afterEach, expect, it, vi } from 'vitest';
+import { afterEach, expect, it, vi, type MockSettledResult } from 'vitest';
 
 import type { QueueLimit } from '../../src/domain/queue-settings.js';
 import type { EngineContext } from '../../src/engine/context.js';
@@ -6,13 +6,13 @@ import { Engine } from '../../src/engine/engine.js';
 import { TaskEvents } from '../../src/engine/events.js';
 import { defaultEngineSettings, type EngineSettings } from '../../src/engine/settings.js';
 import { MemoryReadyQueue } from '../../src/ready/memory-ready-queue.js';
-import type { ReadyQueue } from '../../src/ready/ready-queue.js';
+import type { ReadyQueue, TakeAnswer } from '../../src/ready/ready-queue.js';
 import { LocalBus } from '../../src/runtime/bus.js';
 import { systemClock } from '../../src/runtime/clock.js';
 import { silentLog } from '../../src/runtime/log.js';
 import { describeOnPostgres } from '../store/support.js';
 import { until } from '../support/until.js';
-import { drafts, quickTicks, submitAll, TestWorker } from './support.js';
+import { drafts, quickTicks, submitAll, TestWorker, untilWaiting } from './support.js';
 
 const lane = { taskType: 't', queue: 'q' };
 
@@ -54,13 +54,13 @@ describeOnPostgres('waiting polls', (postgres) => {
     const workers = await registerMany(engine, 200);
     const take = vi.spyOn(ready, 'take');
     const running = workers.map((worker) => work(engine, worker));
-    await until('the fleet to be under way', () => sum(running) >= 20);
-    const [takes, grants] = [take.mock.calls.length, sum(running)];
-    await until('a hundred more', () => sum(running) >= grants + 100);
-    const perToken = (take.mock.calls.length - takes) / (sum(running) - grants);
+    const since = (call: number) => take.mock.settledResults.slice(call);
+    await until('the fleet to be under way', () => grantsIn(since(0)) >= 20);
+    const begun = take.mock.calls.length;
+    await until('a hundred more', () => grantsIn(since(begun)) >= 100);
+    const takes = since(begun);
     await stop(running);
-    expect(perToken).toBeGreaterThan(0.9);
-    expect(perToken).toBeLessThan(1.1);
+    expect(takes.length / grantsIn(takes)).toBeLessThan(1.1);
   });
 
   it('R-CH4: an offer into a closed queue costs one look, not one for every poll', async () => {
@@ -71,13 +71,11 @@ describeOnPostgres('waiting polls', (postgres) => {
     const [holder] = workers;
     const held = await holder?.takeOne();
     const take = vi.spyOn(ready, 'take');
-    const running = workers.slice(1).map((worker) => work(engine, worker));
-    await until('all of them to have looked', async () => {
-      const looks = take.mock.calls.length;
-      await pause(300);
-      return looks > 0 && take.mock.calls.length === looks;
-    });
-    // From here on they wait.
+    const others = workers.slice(1);
+    const { polls: running } = await untilWaiting(
+      () => others.map((worker) => work(engine, worker)),
+      others.length,
+    );
     take.mockClear();
     await engine.submit(lane);
     await pause(100);
@@ -120,10 +118,14 @@ describeOnPostgres('waiting polls', (postgres) => {
     const take = vi.spyOn(ready, 'take');
     // Its contents are gone: the first who looks has them brought back.
     await ready.beginRestore(0);
-    const looks = await Promise.all(workers.map((worker) => worker.look(1, { waitMs: 1_000 })));
-    expect(looks.flat()).toHaveLength(1);
+    const beganMs = performance.now();
+    const running = workers.map((worker) => work(engine, worker));
+    await until('the task to be done', () => sum(running) === 1);
+    // One of them asks every tenth of a second whether they are back.
+    const asked = Math.ceil((performance.now() - beganMs) / 100);
     // All look that come before the first answer.
-    expect(take.mock.calls.length).toBeLessThan(workers.length + 15);
+    expect(take.mock.calls.length).toBeLessThan(workers.length + 5 + asked);
+    await stop(running);
   });
 
   it('a poll for nothing but news takes nothing', async () => {
@@ -167,6 +169,13 @@ async function stop(running: readonly Running[]): Promise<void> {
 
 function sum(running: readonly Running[]): number {
   return running.reduce((done, one) => done + one.done, 0);
+}
+
+/** How many tasks they took. */
+function grantsIn(takes: readonly MockSettledResult<TakeAnswer>[]): number {
+  return takes.reduce((grants, { type, value }) => {
+    return type === 'fulfilled' && value.kind === 'taken' ? grants + value.entries.length : grants;
+  }, 0);
 }
 
 function registerMany(engine: Engine, count: number): Promise<TestWorker[]> {

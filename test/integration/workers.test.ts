@@ -1,6 +1,6 @@
 import { expect, it, onTestFinished } from 'vitest';
 
-import type { TaskEvent } from '../../src/protocol/events.js';
+import type { PollAnswer } from '../../src/protocol/api.js';
 import { staysWithin } from '../support/stays-within.js';
 import { until } from '../support/until.js';
 import {
@@ -163,11 +163,14 @@ describeOnEveryEngine(
       for (let round = 0; round < 50; round++) {
         const { taskId } = await engine.submit({ taskType: 'noop', queue });
         await worker.takeOne();
-        // Shorter than the safety net of a poll: a lost wake-up shows as an empty answer.
-        const poll = engine.poll(worker.workerId, { availableCapacity: 0, waitMs: 4_000 });
+        // Longer than anybody waits here: a lost wake-up shows as no answer.
+        const request = { availableCapacity: 0, waitMs: 600_000 };
+        let answer: PollAnswer | null = null;
+        const poll = engine.poll(worker.workerId, request).then((came) => (answer = came));
         for (let microtasks = 0; microtasks < round % 10; microtasks++) await Promise.resolve();
         const cancelled = await engine.cancelTask(taskId);
         expect(cancelled).toEqual({ taskId, wasExecuting: true, workerNotified: true });
+        await until('the poll to be answered', () => answer);
         expect(await poll).toEqual({ tasks: [], cancelled: [taskId], drain: false });
       }
     });
@@ -191,7 +194,7 @@ describeOnEveryEngine(
       const worker = await TestWorker.register(engine, { queues: [queue] });
       await engine.submit({ taskType: 'noop', queue });
       const task = await worker.takeOne();
-      const poll = engine.poll(worker.workerId, { availableCapacity: 5, waitMs: 4_000 });
+      const poll = engine.poll(worker.workerId, { availableCapacity: 5, waitMs: 120_000 });
       await engine.drainWorker(worker.workerId);
       expect(await poll).toEqual({ tasks: [], cancelled: [], drain: true });
       await engine.submit({ taskType: 'noop', queue });
@@ -251,18 +254,19 @@ describeOnPostgres('workers across a restart of the server', (server) => {
     await first.close();
     await server().sql("update sluice.workers set last_heartbeat_at = now() - interval '1 hour'");
 
+    const [before] = await server().sql<{ at: Date }>('select now() as at');
     const second = await server().open({ settings: { leaseMs: 5_000, heartbeatIntervalMs: 500 } });
-    const openedMs = performance.now();
-    const lapses: { event: TaskEvent; afterMs: number }[] = [];
-    second.subscribe((event) => {
-      if (event.outcome === 'lapsed') lapses.push({ event, afterMs: performance.now() - openedMs });
+    const lapses = await until('all of them to lapse', async () => {
+      const [row] = await server().sql<{ count: number; first: Date; retries: number }>(
+        `select count(*)::int as count, sum(retry_count)::int as retries,
+           min((past_attempts[1] ->> 'ended_at')::timestamptz) as first
+         from sluice.tasks where past_attempts[1] ->> 'outcome' = 'lapsed'`,
+      );
+      return row?.count === taskIds.length ? row : null;
     });
-    await until('all of them to lapse', () => lapses.length === taskIds.length);
-    // It began to hear before `open` answered, on a busy machine by seconds.
-    expect(lapses.filter(({ afterMs }) => afterMs < 1_000)).toEqual([]);
-    expect(lapses.filter(({ event }) => event.to !== 'pending')).toEqual([]);
-    const costly = await server().sql('select from sluice.tasks where retry_count > 0');
-    expect(costly).toEqual([]);
+    const heardMs = lapses.first.getTime() - (before?.at.getTime() ?? Infinity);
+    expect(heardMs).toBeGreaterThanOrEqual(5_000);
+    expect(lapses.retries).toBe(0);
     expect(await second.cancelTasks({ queue: 'orphans' })).toEqual({ cancelled: 1_500 });
   });
 
@@ -318,14 +322,17 @@ describeOnPostgres('workers across a restart of the server', (server) => {
     onTestFinished(other.keepBeating(50));
     const lapse = async () => {
       const silent = await TestWorker.register(engine, { queues: ['short-lease'] });
+      const stopBeating = silent.keepBeating(50);
       const { taskId } = await engine.submit({ taskType: 'noop', queue: 'short-lease' });
       await silent.takeOne();
+      stopBeating();
       const again = await other.takeOne();
       expect(again.taskId).toBe(taskId);
       expect(again.attempt).toBeGreaterThan(1);
-      expect(again.retryCount).toBe(again.attempt - 1);
       await other.complete(again);
-      return performance.now() - lapsedMs;
+      // A server that was frozen for half of the lease blames nobody.
+      const isBlamed = again.retryCount === again.attempt - 1;
+      return isBlamed ? performance.now() - lapsedMs : Infinity;
     };
     // Alone, it has no herd to be spread over seconds with.
     expect(await staysWithin(1_000, lapse)).toBe(true);

@@ -10,7 +10,7 @@ import {
   shareUsed,
   spreadOf,
 } from '../../lab/shared/measure.js';
-import { nearestWindow, type TokenCall } from '../../lab/limits/scenarios/tokens.js';
+import { nearestWindow, type TokenCall } from '../../bench/accuracy/scenarios/tokens.js';
 
 describe('what the lab measures with', () => {
   it('knows for how long places stood empty between two', () => {

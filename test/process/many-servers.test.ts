@@ -5,12 +5,13 @@ import { join } from 'node:path';
 import { expect, inject, it, onTestFinished } from 'vitest';
 
 import { runCli } from '../support/cli.js';
-import { staysWithin } from '../support/stays-within.js';
 import { createTestDatabase } from '../support/postgres.js';
 import { until } from '../support/until.js';
 import { startTestWorker, TestServer } from './servers.js';
 
 const waitTask = join(import.meta.dirname, 'fixtures/wait.mjs');
+/** Heartbeats that come too late for any test: what is heard of, is so by other ways. */
+const rareHeartbeats = { SLUICE_HEARTBEAT_INTERVAL_MS: '900000', SLUICE_LEASE_MS: '3600000' };
 
 it('R-CH12: a server with Redis and one without refuse each other, naming REDIS_URL', async () => {
   const redisUrl = inject('redisUrl');
@@ -28,19 +29,16 @@ it('R-CH12: a server with Redis and one without refuse each other, naming REDIS_
 });
 
 it('R-WO7, R-CH12: cancelled at one server, a handler that polls another hears of it', async () => {
-  const { first, second } = await startTwo();
+  const { first, second } = await startTwo(rareHeartbeats);
   const recordFile = join(temporaryFolder(), 'record');
   const worker = { module: waitTask, concurrency: 10, env: { RECORD_FILE: recordFile } };
   await startTestWorker(second, worker);
-  const cancel = async () => {
+  for (let round = 0; round < 5; round += 1) {
     const { taskId } = await first.api.submit({ taskType: 'wait' });
     await untilRecorded(recordFile, `began ${taskId}`);
-    const beganMs = performance.now();
     await expect(first.api.cancelTask(taskId)).resolves.toMatchObject({ wasExecuting: true });
     await untilRecorded(recordFile, `stopped ${taskId}`);
-    return performance.now() - beganMs;
-  };
-  expect(await staysWithin(1_000, cancel)).toBe(true);
+  }
 });
 
 it('R-CH7: of two PUTs at once, at two servers, both keep the same', async () => {
@@ -58,12 +56,14 @@ it('R-CH7: of two PUTs at once, at two servers, both keep the same', async () =>
   }
 });
 
-async function startTwo(): Promise<{ first: TestServer; second: TestServer }> {
+async function startTwo(
+  more: Readonly<Record<string, string>> = {},
+): Promise<{ first: TestServer; second: TestServer }> {
   const databaseUrl = await ownDatabase();
   const redisUrl = inject('redisUrl');
   const [first, second] = await Promise.all([
-    TestServer.start(databaseUrl, redisUrl),
-    TestServer.start(databaseUrl, redisUrl),
+    TestServer.start(databaseUrl, redisUrl, more),
+    TestServer.start(databaseUrl, redisUrl, more),
   ]);
   return { first, second };
 }

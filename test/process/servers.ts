@@ -11,17 +11,24 @@ const env = { SLUICE_HEARTBEAT_INTERVAL_MS: '2000', SLUICE_LOG_LEVEL: 'error' };
 export class TestServer {
   readonly url: string;
   readonly #args: string[];
+  readonly #env: Readonly<Record<string, string>>;
   #process: CliProcess;
 
-  private constructor(port: number, args: string[]) {
+  private constructor(port: number, args: string[], more: Readonly<Record<string, string>>) {
     this.url = `http://127.0.0.1:${port}`;
     this.#args = ['serve', '--port', String(port), ...args];
-    this.#process = startCli(this.#args, { env });
+    this.#env = { ...env, ...more };
+    this.#process = this.#begin();
   }
 
-  static async start(databaseUrl: string, redisUrl: string | null): Promise<TestServer> {
+  static async start(
+    databaseUrl: string,
+    redisUrl: string | null,
+    more: Readonly<Record<string, string>> = {},
+  ): Promise<TestServer> {
     const redis = redisUrl === null ? [] : ['--redis-url', redisUrl];
-    const server = new TestServer(await getFreePort(), ['--database-url', databaseUrl, ...redis]);
+    const args = ['--database-url', databaseUrl, ...redis];
+    const server = new TestServer(await getFreePort(), args, more);
     await server.#untilReady();
     return server;
   }
@@ -33,8 +40,12 @@ export class TestServer {
   /** Another process takes its address, as a supervisor would see to it. */
   async killAndRestart(): Promise<void> {
     await this.#process.kill('SIGKILL');
-    this.#process = startCli(this.#args, { env });
+    this.#process = this.#begin();
     await this.#untilReady();
+  }
+
+  #begin(): CliProcess {
+    return startCli(this.#args, { env: this.#env });
   }
 
   async #untilReady(): Promise<void> {

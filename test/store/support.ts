@@ -5,6 +5,7 @@ import { migrate } from '../../src/store/migrate.js';
 import { ensurePartitions } from '../../src/store/partitions.js';
 import { openPgDatabase, type PgDatabaseOptions } from '../../src/store/pg-database.js';
 import { openPgliteDatabase } from '../../src/store/pglite-database.js';
+import { Gate } from '../support/gate.js';
 import { freshPglite } from '../support/pglite.js';
 import { createTestDatabase } from '../support/postgres.js';
 
@@ -55,6 +56,8 @@ export interface TestPostgres {
   readonly url: string;
   /** Another pool on the same database, as another server process has; closed after the tests. */
   open(options?: Partial<PgDatabaseOptions>): Promise<Database>;
+  /** One that waits for a lock as long as it takes: only a deadlock ends a statement in a race. */
+  openPatient(poolSize?: number): Promise<Database>;
 }
 
 /** Races need several connections, which PGlite has not. */
@@ -75,7 +78,8 @@ export function describeOnPostgres(
         opened.push(db);
         return db;
       };
-      postgres = { db: await prepared(await open()), url: database.url, open };
+      const openPatient = async (poolSize = 4) => patient(await open({ poolSize }), poolSize);
+      postgres = { db: await prepared(await open()), url: database.url, open, openPatient };
     });
     beforeEach(() => empty(postgres.db));
     afterAll(async () => {
@@ -84,6 +88,21 @@ export function describeOnPostgres(
     });
     body(() => postgres);
   });
+}
+
+/** Told to each of its connections: none of them is free before the last one knows. */
+async function patient(db: Database, poolSize: number): Promise<Database> {
+  let told = 0;
+  const areAllTold = new Gate();
+  const tell = () =>
+    db.transaction(async (tx) => {
+      await tx.run(`set lock_timeout = '60s'`);
+      told += 1;
+      if (told === poolSize) areAllTold.open();
+      await areAllTold.passed;
+    });
+  await Promise.all(Array.from({ length: poolSize }, tell));
+  return db;
 }
 
 async function prepared(db: Database): Promise<Database> {

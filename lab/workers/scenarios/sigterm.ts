@@ -30,7 +30,8 @@ export async function terminate(fleet: Fleet): Promise<Terminated> {
     args: ['--drain-timeout', String(drainSeconds)],
   });
   await fleet.submit([...steps(each, 1_500, 'short'), ...steps(each, 60_000, 'long')]);
-  await fleet.until('all to run', () => fleet.notes().length >= 2 * each);
+  const begun = () => fleet.notes().filter(({ what }) => what === 'began');
+  await fleet.until('all to run', () => begun().length >= 2 * each);
   const running = 2 * each - fleet.notes().filter(({ what }) => what === 'ended').length;
   const beganMs = performance.now();
   const { code } = await worker.process.terminate();

@@ -45,7 +45,7 @@ async function startOwnPostgres(options: PostgresOptions): Promise<MortalServer>
     port,
     listen_addresses: '127.0.0.1',
     unix_socket_directories: folder,
-    max_connections: 200,
+    max_connections: 300,
     shared_buffers: '128MB',
     // Only a crash of the operating system could lose anything, and the folder with it.
     ...(options.durable === true ? {} : { fsync: 'off', full_page_writes: 'off' }),

@@ -1,18 +1,17 @@
-// One side of take-bench, alone in its process: what the other side leaves behind in memory, and
+// One side of the takes of growth, alone in its process: what the other side leaves behind in memory, and
 // what the compiler has learned from it, is not this side's.
-// node --import tsx bench/take-side.ts <queues> <rounds> [redis url]
-import { firstIdAt } from '../src/domain/ids.js';
-import { MemoryReadyQueue } from '../src/ready/memory-ready-queue.js';
-import type { Offer, ReadyQueue, Taken, TakeRequest } from '../src/ready/ready-queue.js';
-import { RedisBus } from '../src/ready/redis/bus.js';
-import { openRedis } from '../src/ready/redis/connection.js';
-import { RedisReadyQueue } from '../src/ready/redis/redis-ready-queue.js';
-import { systemClock } from '../src/runtime/clock.js';
-import { silentLog } from '../src/runtime/log.js';
-import { median } from './median.js';
+// node --import tsx bench/growth/take-side.ts <queues> <rounds> <takes> [redis url]
+import { firstIdAt } from '../../src/domain/ids.js';
+import { MemoryReadyQueue } from '../../src/ready/memory-ready-queue.js';
+import type { Offer, ReadyQueue, Taken, TakeRequest } from '../../src/ready/ready-queue.js';
+import { RedisBus } from '../../src/ready/redis/bus.js';
+import { openRedis } from '../../src/ready/redis/connection.js';
+import { RedisReadyQueue } from '../../src/ready/redis/redis-ready-queue.js';
+import { systemClock } from '../../src/runtime/clock.js';
+import { silentLog } from '../../src/runtime/log.js';
+import { median } from '../median.js';
 
 const tasks = 10_000;
-const takes = 5_000;
 const warmUps = 5;
 const nothingUsed = { reserved: {}, usage: null };
 const anyWork: TakeRequest = { taskTypes: ['t'], capabilities: [], queues: null, count: 1 };
@@ -98,8 +97,8 @@ async function refill(ready: ReadyQueue, taken: readonly Taken[], offers: readon
   );
 }
 
-const [queues = 1, rounds = 1] = process.argv.slice(2, 4).map(Number);
-const redisUrl = process.argv[4];
+const [queues = 1, rounds = 1, takes = 1] = process.argv.slice(2, 5).map(Number);
+const redisUrl = process.argv[5];
 const { ready, close } = redisUrl === undefined ? openMemory() : await openOnRedis(redisUrl);
 const offers = Array.from({ length: tasks }, (_, index) => toOffer(index, queues));
 await open(ready);

@@ -2,9 +2,9 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { TaskDraft } from '../../../src/protocol/api.js';
 import { bucketShape, tokensAt } from '../../../src/domain/token-bucket.js';
 import { mostInWindow } from '../../../test/limits/sliding-window.js';
-import { Cluster, requests } from '../cluster.js';
-import type { Lab } from '../../shared/lab.js';
-import { seededRandom } from '../../shared/measure.js';
+import { Cluster, requests } from '../../../lab/limits/cluster.js';
+import type { Lab } from '../../../lab/shared/lab.js';
+import { seededRandom } from '../../../lab/shared/measure.js';
 import {
   count,
   judged,
@@ -13,7 +13,7 @@ import {
   seconds,
   type Row,
   type Scenario,
-} from '../../shared/scenario.js';
+} from '../../../lab/shared/scenario.js';
 
 /** One call: what was reserved for it at the claim, and what it had used when it ended. */
 export interface TokenCall {
