@@ -23,30 +23,43 @@ export interface SubmitOptions
       | 'traceId'
     > {}
 
-/** Checked here, before anything is sent: whoever submits learns of it, not a worker. */
-export async function draftOf<Input extends object>(
+/** Makes drafts of one definition. What they have in common is worked out once. */
+export function drafting<Input extends object>(
   definition: TaskDefinition<Input, unknown>,
-  input: Input,
-  options: SubmitOptions,
-): Promise<TaskDraft> {
-  const { type, queue, priority, capabilities, timeoutSeconds, maxRetries, cost } = definition;
-  await refuseUnlessValid(definition, input);
-  const { capabilities: required = capabilities, ...rest } = options;
-  return {
+): (input: Input, options?: SubmitOptions) => Promise<TaskDraft> | TaskDraft {
+  const {
+    type,
+    queue,
+    priority,
+    capabilities,
+    timeoutSeconds,
+    maxRetries,
+    cost,
+    input: schema,
+  } = definition;
+  const defaults = {
     ...defined({ queue, priority, timeoutSeconds, maxRetries, cost }),
-    ...defined({ ...rest, requiredCapabilities: required }),
+    ...defined({ requiredCapabilities: capabilities }),
     taskType: type,
-    parameters: parametersOf(type, input),
   };
-}
-
-async function refuseUnlessValid<Input extends object>(
-  { type, input: schema }: TaskDefinition<Input, unknown>,
-  input: Input,
-): Promise<void> {
-  if (schema === undefined) return;
-  const checked = await checkInput(schema, input);
-  if (checked.kind === 'invalid') throw invalid(type, checked.errors);
+  const draft = (input: Input, options?: SubmitOptions): TaskDraft => {
+    const parameters = parametersOf(type, input);
+    if (options === undefined) return { ...defaults, parameters };
+    const { capabilities: requiredCapabilities, ...rest } = options;
+    return {
+      ...defaults,
+      ...defined({ ...rest, requiredCapabilities }),
+      taskType: type,
+      parameters,
+    };
+  };
+  if (schema === undefined) return draft;
+  // Checked here, before anything is sent: whoever submits learns of it, not a worker.
+  return async (input, options) => {
+    const checked = await checkInput(schema, input);
+    if (checked.kind === 'invalid') throw invalid(type, checked.errors);
+    return draft(input, options);
+  };
 }
 
 /** As it was given, not as the schema transformed it: the worker's schema does that again. */

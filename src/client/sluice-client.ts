@@ -11,7 +11,7 @@ import { bounds } from '../protocol/bounds.js';
 import type { TaskHandler } from '../worker/handler.js';
 import { Worker, type WorkerOptions } from '../worker/worker.js';
 import type { TaskDefinition } from './define-task.js';
-import { draftOf, type SubmitOptions } from './draft.js';
+import { drafting, type SubmitOptions } from './draft.js';
 import { TaskHandle } from './task-handle.js';
 
 export interface Submission<Input> {
@@ -47,9 +47,9 @@ export class SluiceClient implements AsyncDisposable {
   async submit<Input extends object, Result>(
     definition: TaskDefinition<Input, Result>,
     input: Input,
-    options: SubmitOptions = {},
+    options?: SubmitOptions,
   ): Promise<TaskHandle<Result>> {
-    const { taskId } = await this.api.submit(await draftOf(definition, input, options));
+    const { taskId } = await this.api.submit(await drafting(definition)(input, options));
     return new TaskHandle(taskId, this.api);
   }
 
@@ -107,10 +107,15 @@ export class SluiceClient implements AsyncDisposable {
     definition: TaskDefinition<Input, Result>,
     batch: readonly Submission<Input>[],
   ): Promise<SubmittedTask<Result>[]> {
+    const draft = drafting(definition);
     const drafts = await Promise.all(
-      batch.map(({ input, options = {} }) =>
-        draftOf(definition, input, options).catch(refusalOrThrow),
-      ),
+      batch.map(async ({ input, options }) => {
+        try {
+          return await draft(input, options);
+        } catch (error) {
+          return refusalOrThrow(error);
+        }
+      }),
     );
     const valid = drafts.filter((draft): draft is TaskDraft => !(draft instanceof SluiceError));
     const outcomes = (valid.length === 0 ? [] : await this.api.submitMany(valid)).values();

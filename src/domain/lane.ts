@@ -6,8 +6,10 @@ export interface Lane {
   readonly capabilities: readonly string[];
 }
 
+const none: readonly string[] = [];
+
 export function capabilitySet(capabilities: readonly string[]): readonly string[] {
-  return [...new Set(capabilities)].sort();
+  return capabilities.length === 0 ? none : [...new Set(capabilities)].sort();
 }
 
 /** The same text for the same lane. Names can't hold the separators: the wire refuses them. */

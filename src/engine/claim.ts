@@ -1,9 +1,10 @@
 import type { WorkerId } from '../domain/ids.js';
 import type { ClaimedTask } from '../protocol/api.js';
+import type { TaskEvent } from '../protocol/events.js';
 import type { TakeAnswer, Taken } from '../ready/ready-queue.js';
 import { Batcher } from '../runtime/batcher.js';
 import { claimTasks, type ClaimedRow } from '../store/claim-tasks.js';
-import { instant, judgeDatabaseFailure, tell, type EngineContext } from './context.js';
+import { instant, judgeDatabaseFailure, tellAll, type EngineContext } from './context.js';
 import type { Slots } from './slots.js';
 
 const maxClaimsAtOnce = 1_000;
@@ -19,6 +20,12 @@ interface Wish {
   readonly takenMs: number;
   readonly workerId: WorkerId;
   readonly start: boolean;
+}
+
+interface Granted {
+  readonly entry: Taken;
+  readonly start: boolean;
+  readonly row: ClaimedRow;
 }
 
 /** Turns taken entries into leases. Postgres decides: an entry it refuses was stale. */
@@ -44,28 +51,20 @@ export class Claim {
     start: boolean,
   ): Promise<ClaimedTask[]> {
     const takenMs = performance.now();
-    const claims = await Promise.allSettled(
-      entries.map((entry) => this.#batcher.add({ entry, generation, takenMs, workerId, start })),
+    const claims = await this.#batcher.settleAll(
+      entries.map((entry) => ({ entry, generation, takenMs, workerId, start })),
     );
-    const claimed = claims.flatMap((claim, index) => {
-      const entry = entries[index];
-      return claim.status === 'fulfilled' && claim.value !== null && entry !== undefined
-        ? [toClaimedTask(claim.value, entry)]
-        : [];
-    });
-    const failure = claims.find((claim) => claim.status === 'rejected');
-    if (failure !== undefined) await this.#giveUp(entries, claims);
-    if (failure !== undefined && claimed.length === 0) throw failure.reason;
+    const claimed: ClaimedTask[] = [];
+    const failed: { readonly entry: Taken; readonly error: unknown }[] = [];
+    for (const [index, entry] of entries.entries()) {
+      const claim = claims[index];
+      if (claim?.kind === 'failed') failed.push({ entry, error: claim.error });
+      else if (claim?.outcome) claimed.push(toClaimedTask(claim.outcome, entry));
+    }
+    // Committed or not, nobody knows: the sweeper offers again what is still queued.
+    if (failed.length > 0) await this.#context.ready.refund(failed.map(({ entry }) => entry));
+    if (failed[0] !== undefined && claimed.length === 0) throw failed[0].error;
     return claimed;
-  }
-
-  /** Committed or not, nobody knows: the sweeper offers again what is still queued. */
-  async #giveUp(
-    entries: readonly Taken[],
-    claims: readonly PromiseSettledResult<unknown>[],
-  ): Promise<void> {
-    const failed = entries.filter((_, index) => claims[index]?.status === 'rejected');
-    await this.#context.ready.refund(failed);
   }
 
   async #write(wishes: readonly Wish[]): Promise<(ClaimedRow | null)[]> {
@@ -83,31 +82,33 @@ export class Claim {
       instant(this.#context),
     );
     const answers = handOut(wishes, rows);
-    const granted = wishes.filter((_, index) => answers[index] !== null);
-    const refused = wishes.filter((_, index) => answers[index] === null);
+    const granted: Granted[] = [];
+    const refused: Taken[] = [];
+    for (const [index, { entry, start }] of wishes.entries()) {
+      const row = answers[index] ?? null;
+      if (row === null) refused.push(entry);
+      else granted.push({ entry, start, row });
+    }
     await this.#slots.confirm(granted.map(({ entry }) => entry));
-    if (refused.length > 0) await ready.refund(refused.map(({ entry }) => entry));
-    wishes.forEach((wish, index) => {
-      const row = answers[index];
-      if (row) this.#tell(wish, row);
-    });
+    if (refused.length > 0) await ready.refund(refused);
+    tellAll(this.#context, granted, toClaimedEvent);
     return answers;
   }
+}
 
-  #tell({ entry, start }: Wish, row: ClaimedRow): void {
-    const { taskId, queue, taskType, priority, attempt, waitedMs } = row;
-    tell(this.#context, {
-      taskId,
-      queue,
-      taskType,
-      priority,
-      from: 'queued',
-      to: start ? 'executing' : 'assigned',
-      attempt,
-      waitMs: waitedMs,
-      effectivePriority: entry.effectivePriority,
-    });
-  }
+function toClaimedEvent({ entry, start, row }: Granted, at: Date): TaskEvent {
+  return {
+    taskId: row.taskId,
+    queue: row.queue,
+    taskType: row.taskType,
+    priority: row.priority,
+    from: 'queued',
+    to: start ? 'executing' : 'assigned',
+    attempt: row.attempt,
+    waitMs: row.waitedMs,
+    effectivePriority: entry.effectivePriority,
+    at,
+  };
 }
 
 /** A row goes to one wish of the worker that got it: after a rebuild two may wish for one task. */

@@ -50,6 +50,16 @@ export function tell(context: EngineContext, event: Omit<TaskEvent, 'at'>): void
   context.events.emit({ ...event, at: approximateNow(context) });
 }
 
+/** Of many that happened together. */
+export function tellAll<Row>(
+  context: EngineContext,
+  rows: readonly Row[],
+  toEvent: (row: Row, at: Date) => TaskEvent,
+): void {
+  const at = approximateNow(context);
+  for (const row of rows) context.events.emit(toEvent(row, at));
+}
+
 export function judgeDatabaseFailure(error: unknown): FlushFailure {
   if (error instanceof DatabaseAwayError) return 'outage';
   return error instanceof LockedError ? 'locked' : 'culprit';

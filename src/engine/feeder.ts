@@ -1,11 +1,12 @@
 import type { TaskId } from '../domain/ids.js';
+import type { TaskEvent } from '../protocol/events.js';
 import { feedBacklog, lookForWork, wakeDue } from '../store/feed-backlog.js';
 import type { ReadyRow } from '../store/task-row.js';
 import { withFeedTurns } from '../store/feed-turn.js';
 import { returnToBacklog } from '../store/return-to-backlog.js';
 import { findBacklog } from '../store/walk-line.js';
 import type { Window } from '../ready/ready-queue.js';
-import { instant, tell, type EngineContext } from './context.js';
+import { instant, tellAll, type EngineContext } from './context.js';
 import { HeldOffers } from './held-offers.js';
 import type { QueueDirectory } from './queue-directory.js';
 import { WindowMap, type Places } from './windows.js';
@@ -241,7 +242,7 @@ export class Feeder {
     const rows = await feedBacklog(this.#context.db, wanted, instant(this.#context));
     this.#settle(wanted, saidBefore, rows);
     await this.#place(rows);
-    for (const row of rows) this.#tellFed(row);
+    tellAll(this.#context, rows, toFedEvent);
   }
 
   async #place(rows: readonly ReadyRow[]): Promise<void> {
@@ -268,15 +269,16 @@ export class Feeder {
     });
   }
 
-  #tellFed({ taskId, lane, priority }: ReadyRow): void {
-    const { queue, taskType } = lane;
-    const move = { from: 'pending', to: 'queued', attempt: 0 } as const;
-    tell(this.#context, { taskId, queue, taskType, priority, ...move });
-  }
-
   /** A statement for every place that falls free would be one statement a task. */
   #worthFeeding({ lane }: Window): number {
     const { maxReady } = this.#queues.settingsOf(lane.queue);
-    return Math.max(1, Math.min(100, Math.floor(maxReady / 2)));
+    const half = Math.min(100, Math.floor(maxReady / 2));
+    const tenth = Math.min(1_000, Math.floor(maxReady / 10));
+    return Math.max(1, half, tenth);
   }
+}
+
+function toFedEvent({ taskId, lane, priority }: ReadyRow, at: Date): TaskEvent {
+  const { queue, taskType } = lane;
+  return { taskId, queue, taskType, priority, from: 'pending', to: 'queued', attempt: 0, at };
 }

@@ -2,12 +2,19 @@ import { judgeFailure, type Excuse } from '../domain/retry-policy.js';
 import type { AttemptError } from '../domain/attempt-error.js';
 import type { Cost } from '../domain/queue-settings.js';
 import type { Held, Report as WorkerReport, ReportAnswer } from '../protocol/api.js';
+import type { TaskEvent } from '../protocol/events.js';
 import { Batcher } from '../runtime/batcher.js';
 import { findAttempts, findSettled, type AttemptRow } from '../store/find-attempts.js';
 import type { FinishedRow } from '../store/finish-members.js';
 import { completeTasks } from '../store/finish-tasks.js';
 import type { Circuits } from './circuits.js';
-import { asRefusal, instant, judgeDatabaseFailure, tell, type EngineContext } from './context.js';
+import {
+  asRefusal,
+  instant,
+  judgeDatabaseFailure,
+  tellAll,
+  type EngineContext,
+} from './context.js';
 import type { AttemptEnd, EndAttempts } from './end-attempts.js';
 import type { Feeder } from './feeder.js';
 import type { Slots } from './slots.js';
@@ -55,38 +62,36 @@ export class Report {
     this.#failures = new Batcher({ ...shared, flush: (failures) => this.#fail(failures) });
   }
 
-  report(reports: readonly WorkerReport[]): Promise<ReportAnswer[]> {
-    return Promise.all(reports.map((report) => this.#route(report))).catch((error: unknown) => {
-      throw asRefusal(error);
-    });
-  }
-
-  #route(report: WorkerReport): Promise<ReportAnswer> {
-    const { taskId, lease } = report;
-    if (report.status === 'failed') {
-      const { error, usage = null } = report;
-      return this.#failures.add({ taskId, lease, error, usage });
+  async report(reports: readonly WorkerReport[]): Promise<ReportAnswer[]> {
+    const successes: Success[] = [];
+    const failures: Failure[] = [];
+    for (const report of reports) {
+      if (report.status === 'completed') successes.push(toSuccess(report));
+      else failures.push(toFailure(report));
     }
-    return this.#successes.add({
-      taskId,
-      lease,
-      resultJson: JSON.stringify(report.result ?? null),
-      usageJson: report.usage === undefined ? null : JSON.stringify(report.usage),
-      executionSeconds: report.executionDurationSeconds ?? null,
-    });
+    try {
+      const [completed, failed] = await Promise.all([
+        this.#successes.addAll(successes),
+        this.#failures.addAll(failures),
+      ]);
+      const answers = { completed: completed.values(), failed: failed.values() };
+      return reports.map(({ status }) => answerOf(answers[status].next()));
+    } catch (error) {
+      throw asRefusal(error);
+    }
   }
 
   async #complete(successes: readonly Success[]): Promise<ReportAnswer[]> {
     const rows = await completeTasks(this.#context.db, successes, instant(this.#context));
-    const usageOf = new Map(successes.map(({ lease, usageJson }) => [lease, usageJson]));
+    const usageOf = usageByLease(successes);
     await this.#parts.slots.free(
       rows.map(({ taskId, lease, queue, cost }) => {
-        const usage = usageOf.get(lease) ?? null;
-        const parsed = usage === null ? null : (JSON.parse(usage) as Record<string, number>);
-        return { taskId, queue, reserved: cost, usage: parsed };
+        return { taskId, queue, reserved: cost, usage: usageOf.get(lease) ?? null };
       }),
     );
-    for (const row of rows) this.#noteCompleted(row);
+    for (const { released } of rows)
+      if (released !== null) this.#parts.feeder.noteBacklog(released);
+    tellAll(this.#context, rows, toCompletedEvent);
     await this.#parts.judge.succeeded(rows);
     await this.#parts.circuits.succeeded(rows);
     const accepted = rows.map(({ lease }) => [lease, 'completed'] as const);
@@ -119,22 +124,6 @@ export class Report {
     return this.#answer(failures, new Map(rows.map(({ lease, to }) => [lease, to] as const)));
   }
 
-  #noteCompleted(row: FinishedRow): void {
-    const { taskId, queue, taskType, priority, from, attempt, runMs } = row;
-    if (row.released !== null) this.#parts.feeder.noteBacklog(row.released);
-    tell(this.#context, {
-      taskId,
-      queue,
-      taskType,
-      priority,
-      from,
-      to: 'completed',
-      attempt,
-      outcome: 'succeeded',
-      durationMs: runMs,
-    });
-  }
-
   /** What was not written now was written before, with this very lease, or the lease is lost. */
   async #answer(
     reports: readonly Held[],
@@ -150,6 +139,48 @@ export class Report {
         : { taskId, accepted: true, status };
     });
   }
+}
+
+function toSuccess(report: WorkerReport & { status: 'completed' }): Success {
+  const { taskId, lease, result = null, usage, executionDurationSeconds = null } = report;
+  return {
+    taskId,
+    lease,
+    resultJson: JSON.stringify(result),
+    usageJson: usage === undefined ? null : JSON.stringify(usage),
+    executionSeconds: executionDurationSeconds,
+  };
+}
+
+function toFailure(report: WorkerReport & { status: 'failed' }): Failure {
+  const { taskId, lease, error, usage = null } = report;
+  return { taskId, lease, error, usage };
+}
+
+function answerOf({ value }: IteratorResult<ReportAnswer, unknown>): ReportAnswer {
+  return value as ReportAnswer;
+}
+
+function usageByLease(successes: readonly Success[]): ReadonlyMap<Held['lease'], Cost> {
+  const known = successes.flatMap(({ lease, usageJson }) =>
+    usageJson === null ? [] : [[lease, JSON.parse(usageJson) as Cost] as const],
+  );
+  return new Map(known);
+}
+
+function toCompletedEvent(row: FinishedRow, at: Date): TaskEvent {
+  return {
+    taskId: row.taskId,
+    queue: row.queue,
+    taskType: row.taskType,
+    priority: row.priority,
+    from: row.from,
+    to: 'completed',
+    attempt: row.attempt,
+    outcome: 'succeeded',
+    durationMs: row.runMs,
+    at,
+  };
 }
 
 /** Each attempt once, also when it was reported twice in one batch. */

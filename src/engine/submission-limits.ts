@@ -49,12 +49,13 @@ export class SubmissionLimits {
   readonly #context: EngineContext;
   readonly #submissions: Batcher<Submission, Verdict>;
   readonly #returns: Batcher<SubmissionReturn, null>;
-  readonly #isOff: boolean;
+  /** Nobody is limited: there is nothing to pass. */
+  readonly areOff: boolean;
 
   constructor(context: EngineContext) {
     this.#context = context;
     const { submitLimitPerKey, submitLimitPerUser } = context.settings;
-    this.#isOff = submitLimitPerKey.length + submitLimitPerUser.length === 0;
+    this.areOff = submitLimitPerKey.length + submitLimitPerUser.length === 0;
     this.#submissions = new Batcher({
       flush: (submissions) => this.#judge(submissions),
       maxItems: maxTasksAtOnce,
@@ -73,19 +74,12 @@ export class SubmissionLimits {
   }
 
   /** Writes it, unless it is over a limit. */
-  pass(
+  async pass(
     task: NewTask,
     { owner }: Caller,
     write: () => Promise<Submitted>,
   ): Promise<Submitted | OverLimit> {
-    return this.#isOff ? write() : this.#passWithin({ task, owner }, write);
-  }
-
-  async #passWithin(
-    submission: Submission,
-    write: () => Promise<Submitted>,
-  ): Promise<Submitted | OverLimit> {
-    const verdict = await this.#submissions.add(submission);
+    const verdict = await this.#submissions.add({ task, owner });
     if (verdict.kind === 'answered') return verdict.answer;
     const submitted = await write();
     if (submitted.kind !== 'created') await this.#giveBack(verdict.spent);

@@ -5,15 +5,24 @@ import { IdSource } from '../domain/ids.js';
 import type { JsonValue } from '../domain/json.js';
 import { capabilitySet } from '../domain/lane.js';
 import { costFaults } from '../domain/limit-faults.js';
+import type { Priority } from '../domain/priority.js';
+import type { Cost } from '../domain/queue-settings.js';
 import { defaultMaxRetries, defaultTimeoutSeconds } from '../domain/retry-policy.js';
 import type { Caller, Receipt, SubmitOutcome, TaskDraft } from '../protocol/api.js';
+import type { TaskEvent } from '../protocol/events.js';
 import { invalidRequest, refusalOf } from '../protocol/problem-wire.js';
 import type { Offer, Window } from '../ready/ready-queue.js';
 import { Batcher } from '../runtime/batcher.js';
 import type { NewTask, Refused, Submitted } from '../store/new-task.js';
 import { submitTasks } from '../store/submit-tasks.js';
 import type { Admission } from './admission.js';
-import { asRefusal, instant, judgeDatabaseFailure, tell, type EngineContext } from './context.js';
+import {
+  asRefusal,
+  instant,
+  judgeDatabaseFailure,
+  tellAll,
+  type EngineContext,
+} from './context.js';
 import { Estimate } from './estimate.js';
 import type { Feeder } from './feeder.js';
 import type { QueueDirectory } from './queue-directory.js';
@@ -28,10 +37,18 @@ const maxTasksAtOnce = 1_000;
 const maxBytesAtOnce = 8 * 1024 * 1024;
 /** A position beyond this is a lower bound. */
 const countedPositions = 1_000;
+const free: Cost = {};
+
+type Refusal = Extract<SubmitOutcome, { kind: 'refused' }>;
 
 interface Prepared extends NewTask {
   readonly window: Window;
   hasRoom: boolean;
+}
+
+interface Made {
+  readonly task: Prepared;
+  readonly outcome: Submitted & { kind: 'created' };
 }
 
 export interface SubmitParts {
@@ -49,6 +66,7 @@ export class Submit {
   readonly #parts: SubmitParts;
   readonly #estimate: Estimate;
   readonly #ids = new IdSource();
+  readonly #windows = new WindowCache();
   readonly #refusals = new Refusals();
   readonly #limits: SubmissionLimits;
   readonly #batcher: Batcher<Prepared, Submitted>;
@@ -80,40 +98,54 @@ export class Submit {
     return { ...receipt, queuePosition, estimatedWaitSeconds };
   }
 
-  submitMany(drafts: readonly TaskDraft[], caller: Caller): Promise<SubmitOutcome[]> {
-    return Promise.all(drafts.map((draft) => this.#submit(draft, caller)));
+  async submitMany(drafts: readonly TaskDraft[], caller: Caller): Promise<SubmitOutcome[]> {
+    const judged = drafts.map((draft) => this.#judge(draft, caller));
+    const tasks = judged.filter((one): one is Prepared => !('kind' in one));
+    const submitted = (await this.#pass(tasks, caller)).values();
+    return judged.map((one) =>
+      'kind' in one ? one : this.#toOutcome(one, submitted.next().value),
+    );
   }
 
   async #submit(draft: TaskDraft, caller: Caller): Promise<SubmitOutcome> {
-    const faults = costFaults(draft.cost ?? {});
+    const [outcome] = await this.submitMany([draft], caller);
+    if (outcome === undefined) throw new Error('a submit was not answered');
+    return outcome;
+  }
+
+  /** What can be said without a look at Postgres: refused, or ready to be written. */
+  #judge(draft: TaskDraft, caller: Caller): Prepared | Refusal {
+    const faults = draft.cost === undefined ? [] : costFaults(draft.cost);
     if (faults.length > 0) return { kind: 'refused', ...refusalOf(invalidRequest(faults)) };
-    const full = this.#findReached(draft, caller);
-    if (full !== null) return full;
-    const task = this.#prepare(draft, caller);
-    const write = () => this.#batcher.add(task);
-    const submitted = await this.#limits.pass(task, caller, write).catch((error: unknown) => {
+    return this.#findReached(draft, caller) ?? this.#prepare(draft, caller);
+  }
+
+  async #pass(tasks: readonly Prepared[], caller: Caller): Promise<(Submitted | OverLimit)[]> {
+    try {
+      if (this.#limits.areOff) return await this.#batcher.addAll(tasks);
+      return await Promise.all(
+        tasks.map((task) => this.#limits.pass(task, caller, () => this.#batcher.add(task))),
+      );
+    } catch (error) {
       throw asRefusal(error);
-    });
-    return this.#toOutcome(task, submitted);
+    }
   }
 
   /** Not for those who pass ceilings, nor for what may be a repeat, which is answered. */
-  #findReached(draft: TaskDraft, { passesCeilings }: Caller): SubmitOutcome | null {
+  #findReached(draft: TaskDraft, { passesCeilings }: Caller): Refusal | null {
     if (passesCeilings || draft.idempotencyKey !== undefined) return null;
     const { queue = defaultQueue, priority = defaultPriority } = draft;
     const refused = this.#parts.admission.reached.find(queue, priority);
     return refused === null ? null : this.#refuse({ queue, priority }, refused);
   }
 
-  #refuse(
-    { queue, priority }: Pick<Prepared, 'queue' | 'priority'>,
-    refused: Refused,
-  ): SubmitOutcome {
+  #refuse({ queue, priority }: Pick<Prepared, 'queue' | 'priority'>, refused: Refused): Refusal {
     this.#refusals.note(refused.reached.scope === allQueues ? 'max_active' : 'queue_max_active');
     return { kind: 'refused', ...this.#parts.admission.refusal(queue, priority, refused) };
   }
 
-  #toOutcome(task: Prepared, submitted: Submitted | OverLimit): SubmitOutcome {
+  #toOutcome(task: Prepared, submitted: Submitted | OverLimit | undefined): SubmitOutcome {
+    if (submitted === undefined) throw new Error('a submit was not answered');
     if (submitted.kind === 'over_limit') {
       this.#refusals.note('submission_limit');
       return { ...submitted, kind: 'refused', code: 'refused' };
@@ -155,7 +187,7 @@ export class Submit {
       traceId: draft.traceId ?? null,
       hasRoom: false,
       passesCeilings,
-      window: { lane: { queue, taskType: draft.taskType, capabilities }, priority },
+      window: this.#windows.get(queue, draft.taskType, capabilities, priority),
     };
   }
 
@@ -195,23 +227,23 @@ export class Submit {
 
   /** After the commit: the ready queue, the feeder, and whoever listens. */
   async #tell(tasks: readonly Prepared[], submitted: readonly Submitted[]): Promise<void> {
+    const made: Made[] = [];
     const offers: Offer[] = [];
-    const backlog = new WindowMap<true>();
-    const queues = new Set<string>();
-    tasks.forEach((task, index) => {
+    const backlog = new Set<Window>();
+    for (const [index, task] of tasks.entries()) {
       const outcome = submitted[index];
-      if (outcome?.kind !== 'created') return;
+      if (outcome?.kind !== 'created') continue;
+      made.push({ task, outcome });
       if (outcome.status === 'queued') offers.push(toOffer(task, outcome));
-      if (outcome.waitsFor === 'room') backlog.set(task.window, true);
+      if (outcome.waitsFor === 'room') backlog.add(task.window);
       if (outcome.waitsFor === 'time') {
         this.#parts.feeder.noteDue(outcome.eligibleAtMs - outcome.createdAt.getTime());
       }
-      queues.add(task.queue);
-    });
+    }
     await this.#offer(offers);
-    for (const window of backlog.windows()) this.#parts.feeder.noteBacklog(window);
-    for (const [index, task] of tasks.entries()) this.#emit(task, submitted[index]);
-    this.#parts.queues.ensureLater(queues);
+    for (const window of backlog) this.#parts.feeder.noteBacklog(window);
+    tellAll(this.#context, made, toNewEvent);
+    this.#parts.queues.ensureLater(new Set(made.map(({ task }) => task.queue)));
   }
 
   /** Another server may have filled the window meanwhile. */
@@ -224,22 +256,51 @@ export class Submit {
       this.#context.log.warn({ err: error }, 'the sweeper will offer what found no room');
     });
   }
+}
 
-  #emit({ queue, taskType, priority }: Prepared, outcome: Submitted | undefined): void {
-    if (outcome?.kind !== 'created') return;
-    const { taskId, status: to } = outcome;
-    tell(this.#context, { taskId, queue, taskType, priority, from: 'new', to, attempt: 0 });
+/** The same object for tasks of one window that come one after the other: most of a batch. */
+class WindowCache {
+  #latest: Window | null = null;
+
+  get(
+    queue: string,
+    taskType: string,
+    capabilities: readonly string[],
+    priority: Priority,
+  ): Window {
+    const latest = this.#latest;
+    if (
+      latest?.priority === priority &&
+      latest.lane.queue === queue &&
+      latest.lane.taskType === taskType &&
+      latest.lane.capabilities === capabilities
+    ) {
+      return latest;
+    }
+    return (this.#latest = { lane: { queue, taskType, capabilities }, priority });
   }
 }
 
+/** Neighbours are of one window, as a rule: most lookups are saved. */
 function groupByWindow(tasks: readonly Prepared[]): WindowMap<Prepared[]> {
   const groups = new WindowMap<Prepared[]>();
+  let latest: Window | null = null;
+  let members: Prepared[] = [];
   for (const task of tasks) {
-    const members = groups.get(task.window);
-    if (members === undefined) groups.set(task.window, [task]);
-    else members.push(task);
+    if (task.window !== latest) {
+      latest = task.window;
+      members = groups.get(latest) ?? [];
+      groups.set(latest, members);
+    }
+    members.push(task);
   }
   return groups;
+}
+
+function toNewEvent({ task, outcome }: Made, at: Date): TaskEvent {
+  const { queue, taskType, priority } = task;
+  const { taskId, status: to } = outcome;
+  return { taskId, queue, taskType, priority, from: 'new', to, attempt: 0, at };
 }
 
 function toOffer(task: Prepared, outcome: Submitted & { kind: 'created' }): Offer {
@@ -250,7 +311,7 @@ function toOffer(task: Prepared, outcome: Submitted & { kind: 'created' }): Offe
     ageMs: 0,
     eligibleAtMs: outcome.eligibleAtMs,
     seq: outcome.seq,
-    cost: task.costJson === null ? {} : (JSON.parse(task.costJson) as Record<string, number>),
+    cost: task.costJson === null ? free : (JSON.parse(task.costJson) as Record<string, number>),
   };
 }
 

@@ -45,10 +45,8 @@ export class Throughput {
     if (event.outcome === 'timed_out') this.timedOut.add(nowMs);
     const kind = kindOf(event);
     if (kind === null) return;
-    for (const counts of [this.#all, this.#ofQueue(event.queue)]) {
-      counts?.[kind].add(nowMs);
-      if (kind === 'completed') counts?.durationMs.add(nowMs, event.durationMs ?? 0);
-    }
+    count(this.#all, kind, event, nowMs);
+    count(this.#ofQueue(event.queue), kind, event, nowMs);
   }
 
   lastMinute(nowMs: number, queue?: string): RecentTotals {
@@ -84,6 +82,16 @@ export class Throughput {
     this.#byQueue.set(queue, created);
     return created;
   }
+}
+
+function count(
+  counts: Recent | undefined,
+  kind: keyof RecentTotals,
+  { durationMs = 0 }: TaskEvent,
+  nowMs: number,
+): void {
+  counts?.[kind].add(nowMs);
+  if (kind === 'completed') counts?.durationMs.add(nowMs, durationMs);
 }
 
 function recent(): Recent {

@@ -268,6 +268,7 @@ export class MemoryReadyQueue implements ReadyQueue {
       cost,
       outSince: 0,
       outNumber: 0,
+      nth: 0,
     };
     this.#entries.set(taskId, entry);
     lane.push(entry);
@@ -452,7 +453,7 @@ function takenFrom({ lane }: ReadyLane, entry: ReadyEntry, nowMs: number): Taken
 
 function runningEntry(taskId: TaskId, queue: Queue): ReadyEntry {
   const unordered = { place: -1, rank: 0, eligibleAt: 0, orderedAt: 0, seq: 0, cost: {} } as const;
-  const out = { outSince: 0, outNumber: 0 };
+  const out = { outSince: 0, outNumber: 0, nth: 0 };
   return { ...unordered, ...out, taskId, queue, waitsIn: null, grant: '', confirmed: true };
 }
 

@@ -21,11 +21,52 @@ export interface ReadyEntry extends Placed, Ordered {
   /** Since when it is taken or runs, and the how-manyth of those it is; 0 while it waits. */
   outSince: number;
   outNumber: number;
+  /** The how-manyth it was that came into its window; written by the window alone. */
+  nth: number;
 }
 
 export type Queue = QueueState<ReadyLane, ReadyEntry>;
 
-type Window = IndexedHeap<ReadyEntry>;
+/**
+ * Entries of one priority, oldest first. Almost always each comes after all that are there, and the
+ * first one leaves first: then how many are before one is known without counting them.
+ */
+class Window extends IndexedHeap<ReadyEntry> {
+  #latest: ReadyEntry | null = null;
+  #came = 0;
+  #left = 0;
+  #inOrder = true;
+
+  constructor() {
+    super(isOlder);
+  }
+
+  override push(entry: ReadyEntry): void {
+    if (this.size === 0) {
+      this.#inOrder = true;
+    } else if (this.#latest !== null) {
+      const isLatest = isOlder(this.#latest, entry) && this.#latest.eligibleAt <= entry.eligibleAt;
+      this.#inOrder &&= isLatest;
+    }
+    this.#latest = entry;
+    entry.nth = this.#came;
+    this.#came += 1;
+    super.push(entry);
+  }
+
+  override remove(entry: ReadyEntry): void {
+    this.#inOrder &&= entry.place === 0;
+    this.#left += 1;
+    super.remove(entry);
+  }
+
+  /** For one that is in it. */
+  countBefore(entry: ReadyEntry, isBefore: (other: ReadyEntry) => boolean, limit: number): number {
+    return this.#inOrder
+      ? Math.min(entry.nth - this.#left, limit)
+      : this.countFirst(isBefore, limit);
+  }
+}
 
 /**
  * One window of waiting entries for each submitted priority, oldest first. The head of a window is
@@ -60,7 +101,7 @@ export class ReadyLane implements GroupLane<ReadyLane> {
   }
 
   push(entry: ReadyEntry): void {
-    const window = (this.#windows[entry.rank] ??= new IndexedHeap<ReadyEntry>(isOlder));
+    const window = (this.#windows[entry.rank] ??= new Window());
     window.push(entry);
     this.#size += 1;
     this.queue.depth[entry.rank] += 1;
@@ -125,9 +166,13 @@ export class ReadyLane implements GroupLane<ReadyLane> {
     const { ageing } = this.queue;
     const isBefore = (other: ReadyEntry) => isTakenBefore(ageing, other, entry, nowMs);
     let count = 0;
-    for (const window of this.#windows) {
+    for (const [rank, window] of this.#windows.entries()) {
       if (window === null) continue;
-      count += window.countFirst(isBefore, limit - count);
+      const isOwn = entry.waitsIn === this && entry.rank === rank;
+      const most = limit - count;
+      count += isOwn
+        ? window.countBefore(entry, isBefore, most)
+        : window.countFirst(isBefore, most);
     }
     return count;
   }

@@ -25,8 +25,35 @@ export type FlushFailure = 'culprit' | 'outage' | 'locked';
 
 interface Waiting<Item, Outcome> {
   readonly item: Item;
-  readonly resolve: (outcome: Outcome) => void;
-  readonly reject: (error: unknown) => void;
+  readonly caller: Call<Outcome>;
+  /** Of the caller's items. */
+  readonly index: number;
+}
+
+/** What became of one item. */
+type Settled<Outcome> =
+  | { readonly kind: 'done'; readonly outcome: Outcome }
+  | { readonly kind: 'failed'; readonly error: unknown };
+
+/** One call, of one item or of many: what it waits for is one promise. */
+class Call<Outcome> {
+  readonly settled: Promise<readonly Settled<Outcome>[]>;
+  readonly #all: Settled<Outcome>[] = [];
+  #left: number;
+  #resolve: (all: readonly Settled<Outcome>[]) => void = () => undefined;
+
+  constructor(count: number) {
+    this.#left = count;
+    this.settled = new Promise((resolve) => {
+      this.#resolve = resolve;
+    });
+  }
+
+  settle(index: number, settled: Settled<Outcome>): void {
+    this.#all[index] = settled;
+    this.#left -= 1;
+    if (this.#left === 0) this.#resolve(this.#all);
+  }
 }
 
 const lockedRetryDelaysMs = [20, 50, 100, 200, 400, 800, 1600];
@@ -48,15 +75,23 @@ export class Batcher<Item, Outcome> {
     this.#options = options;
   }
 
-  add(item: Item): Promise<Outcome> {
-    return new Promise((resolve, reject) => {
-      this.#gathering.push({ item, resolve, reject });
-      this.#schedule();
-    });
+  async add(item: Item): Promise<Outcome> {
+    const [outcome] = outcomesOf(await this.settleAll([item]));
+    return outcome as Outcome;
   }
 
-  addAll(items: readonly Item[]): Promise<Outcome[]> {
-    return Promise.all(items.map((item) => this.add(item)));
+  /** Rejects when all are settled and one of them failed. */
+  async addAll(items: readonly Item[]): Promise<Outcome[]> {
+    return outcomesOf(await this.settleAll(items));
+  }
+
+  /** What became of each, in order. */
+  settleAll(items: readonly Item[]): Promise<readonly Settled<Outcome>[]> {
+    if (items.length === 0) return Promise.resolve([]);
+    const caller = new Call<Outcome>(items.length);
+    for (const [index, item] of items.entries()) this.#gathering.push({ item, caller, index });
+    this.#schedule();
+    return caller.settled;
   }
 
   #schedule(): void {
@@ -106,9 +141,9 @@ export class Batcher<Item, Outcome> {
 
   async #flush(batch: readonly Waiting<Item, Outcome>[]): Promise<void> {
     const outcomes = await this.#options.flush(batch.map(({ item }) => item));
-    batch.forEach(({ resolve }, index) => {
-      resolve(outcomes[index] as Outcome);
-    });
+    for (const [n, { caller, index }] of batch.entries()) {
+      caller.settle(index, { kind: 'done', outcome: outcomes[n] as Outcome });
+    }
   }
 
   #withoutLocked(batch: readonly Waiting<Item, Outcome>[]): Waiting<Item, Outcome>[] {
@@ -124,7 +159,7 @@ export class Batcher<Item, Outcome> {
     const parts = failure === 'locked' ? this.#groupsIn(batch) : batch.map((waiting) => [waiting]);
     const [only, ...others] = parts;
     if (failure === 'outage' || only === undefined) {
-      for (const { reject } of batch) reject(error);
+      fail(batch, error);
     } else if (others.length > 0) {
       const middle = parts.length >> 1;
       await this.#run(parts.slice(0, middle).flat());
@@ -132,7 +167,7 @@ export class Batcher<Item, Outcome> {
     } else if (failure === 'locked') {
       void this.#tryAlone(only);
     } else {
-      only[0]?.reject(error);
+      fail(only, error);
     }
   }
 
@@ -165,7 +200,7 @@ export class Batcher<Item, Outcome> {
       await this.#persist(batch.slice(0, middle));
       await this.#persist(batch.slice(middle));
     } else {
-      for (const { reject } of batch) reject(failure);
+      fail(batch, failure);
     }
   }
 
@@ -188,4 +223,15 @@ export class Batcher<Item, Outcome> {
     }
     return [...groups.values()];
   }
+}
+
+function fail<Item, Outcome>(batch: readonly Waiting<Item, Outcome>[], error: unknown): void {
+  for (const { caller, index } of batch) caller.settle(index, { kind: 'failed', error });
+}
+
+function outcomesOf<Outcome>(all: readonly Settled<Outcome>[]): Outcome[] {
+  return all.map((settled) => {
+    if (settled.kind === 'failed') throw settled.error;
+    return settled.outcome;
+  });
 }

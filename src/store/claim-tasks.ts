@@ -3,7 +3,7 @@ import type { JsonObject } from '../domain/json.js';
 import { priorityOf, type Priority } from '../domain/priority.js';
 import type { Cost } from '../domain/queue-settings.js';
 import { column } from './columns.js';
-import type { Instant, Queryable } from './database.js';
+import { prepared, type Instant, type Queryable } from './database.js';
 import { costOf } from './task-row.js';
 
 export interface Claim {
@@ -40,7 +40,7 @@ export interface ClaimedRow {
  * The generation is asked for in a subquery of its own, which the planner makes a gate before
  * everything else: it runs once, and no row is looked at before its answer.
  */
-const claimTasksSql = `
+const claimTasksSql = prepared(`
 update sluice.tasks task
 set
   status = case when claim.start then 'executing' else 'assigned' end,
@@ -68,7 +68,7 @@ returning
   task.priority, task.retry_count, task.workflow_id, task.trace_id, task.worker_id, task.cost,
   date_part('epoch', task.lapses_at) * 1000 as lapses_ms,
   date_part('epoch', clock.now - task.eligible_at) * 1000 as waited_ms,
-  (select parameters from sluice.task_inputs where task_id = task.id) as parameters`;
+  (select parameters from sluice.task_inputs where task_id = task.id) as parameters`);
 
 interface Row {
   readonly id: TaskId;

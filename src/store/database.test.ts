@@ -1,8 +1,10 @@
+import { once } from 'node:events';
+import { connect, createServer, type AddressInfo } from 'node:net';
 import { expect, it } from 'vitest';
 
 import { describeOnEveryDatabase, describeOnPostgres } from '../../test/store/support.js';
 import { until } from '../../test/support/until.js';
-import { DatabaseAwayError, LockedError, type Database } from './database.js';
+import { DatabaseAwayError, LockedError, prepared, type Database } from './database.js';
 import { openPgDatabase } from './pg-database.js';
 
 describeOnEveryDatabase('a database', (db) => {
@@ -120,15 +122,26 @@ describeOnPostgres('a pool', (postgres) => {
     await expect(opening).rejects.toBeInstanceOf(DatabaseAwayError);
   });
 
-  it('prepared statements answer as the others do', async () => {
-    const db = await postgres().open({ poolSize: 1, preparedStatements: true });
+  it('what is asked often is prepared, and answers as before', async () => {
+    const text = prepared('select $1::int as n');
+    const db = await postgres().open({ poolSize: 1 });
     for (let n = 0; n < 8; n += 1) {
-      expect(await db.query('select $1::int as n', [n])).toEqual([{ n }]);
+      expect(await db.query(text, [n])).toEqual([{ n }]);
     }
-    const [prepared] = await db.query<{ count: number }>(
-      'select count(*) as count from pg_prepared_statements',
-    );
-    expect(prepared?.count).toBe(1);
+    const kept = await db.query('select statement from pg_prepared_statements');
+    expect(kept).toEqual([{ statement: text }]);
+  });
+
+  it('nothing is prepared behind a pooler, whose next call may reach another connection', async () => {
+    const text = prepared('select $1::text as word');
+    await using pooler = await startPooler(postgres().url);
+    const db = await openPgDatabase({ url: pooler.url, poolSize: 1 });
+    try {
+      expect(await db.query(text, ['hello'])).toEqual([{ word: 'hello' }]);
+      expect(await db.query('select from pg_prepared_statements')).toEqual([]);
+    } finally {
+      await db.close();
+    }
   });
 
   it('close may be called twice', async () => {
@@ -150,3 +163,31 @@ describeOnPostgres('a pool', (postgres) => {
     return row?.state === 'active' && row.query.includes('pg_sleep(30)');
   }
 });
+
+/** Passes everything on but the process behind the connection, for which a pooler names one of its own. */
+async function startPooler(databaseUrl: string): Promise<AsyncDisposable & { url: string }> {
+  const url = new URL(databaseUrl);
+  const { hostname, port } = url;
+  const server = createServer((client) => {
+    const upstream = connect(Number(port), hostname);
+    client.on('error', () => upstream.destroy()).pipe(upstream);
+    upstream.on('error', () => client.destroy()).on('data', (data) => client.write(renamed(data)));
+    upstream.on('end', () => client.end());
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  url.host = `127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return {
+    url: url.href,
+    [Symbol.asyncDispose]: async () => {
+      server.close();
+      await once(server, 'close');
+    },
+  };
+}
+
+/** BackendKeyData: "K", the length of 12 bytes, the process, and the key to cancel with. */
+function renamed(data: Buffer): Buffer {
+  const at = data.indexOf(Buffer.from([0x4b, 0, 0, 0, 12]));
+  if (at >= 0) data.writeInt32BE(data.readInt32BE(at + 5) + 1, at + 5);
+  return data;
+}

@@ -1,6 +1,6 @@
 import { rankOf } from '../domain/priority.js';
 import { arrayLiteral, column } from './columns.js';
-import type { Instant, Queryable } from './database.js';
+import { prepared, type Instant, type Queryable } from './database.js';
 import {
   readyOf,
   windowOf,
@@ -18,7 +18,7 @@ export interface WantedFromBacklog extends BacklogWindow {
  * The oldest of each window. Index: tasks_line, from the first pending entry of the window on, so
  * the cost is what is fed, whatever the backlog. Two feeders share a window without waiting.
  */
-const feedBacklogSql = `
+const feedBacklogSql = prepared(`
 update sluice.tasks task
 set status = 'queued', waits_for = null, queued_at = clock.now
 from
@@ -39,7 +39,7 @@ where task.ctid = chosen.place
 returning
   task.id, task.queue, task.task_type, task.capabilities, task.priority, task.seq, task.cost,
   date_part('epoch', clock.now - task.eligible_at) * 1000 as age_ms,
-  date_part('epoch', task.eligible_at) * 1000 as eligible_ms`;
+  date_part('epoch', task.eligible_at) * 1000 as eligible_ms`);
 
 /** Pending to queued, in the order of the windows and oldest first in each. */
 export async function feedBacklog(

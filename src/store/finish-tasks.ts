@@ -4,7 +4,7 @@ import { priorityOf } from '../domain/priority.js';
 import type { Cost } from '../domain/queue-settings.js';
 import type { Held } from '../protocol/api.js';
 import { heldColumns, jsonColumn, realOrNull, sparseColumn } from './columns.js';
-import type { Database, Instant, Queryable } from './database.js';
+import { prepared, type Database, type Instant, type Queryable } from './database.js';
 import { finishFenced, type FinishedRow } from './finish-members.js';
 import { costOf } from './task-row.js';
 
@@ -20,7 +20,7 @@ export interface Completion extends Held {
  * are counted at the end of their transaction. The count comes last, after the history: others
  * wait for its row until this one commits.
  */
-const completeTasksSql = `
+const completeTasksSql = prepared(`
 with done as (
   delete from sluice.tasks task
   using
@@ -56,7 +56,7 @@ with done as (
 select
   id, lease, queue, task_type, capabilities, priority, cost, worker_id, workflow_id, attempt, status,
   date_part('epoch', now - coalesce(started_at, assigned_at)) * 1000 as run_ms
-from done cross join counted`;
+from done cross join counted`);
 
 interface Row {
   readonly id: TaskId;

@@ -3,7 +3,7 @@ import { rankOf } from '../domain/priority.js';
 import type { WaitsFor } from '../domain/task-state.js';
 import { neededColumns, type Needed } from './admission.js';
 import { arrayLiteral, column, jsonColumn, sparseColumn } from './columns.js';
-import type { Instant, Queryable } from './database.js';
+import { prepared, type Instant, type Queryable } from './database.js';
 import type { NewTask, Submitted } from './new-task.js';
 
 /**
@@ -15,7 +15,7 @@ import type { NewTask, Submitted } from './new-task.js';
  * was inserted. Within a transaction ($24 is false) the counting is left to the end of it.
  */
 function insertSql(keys: { taken: string; isWinner: string; locks: string }): string {
-  return `
+  return prepared(`
 with gate as (
   select sluice.has_room($21::text[], $22::bigint[], $23::integer[], ${keys.locks}) as is_open
 ), ${keys.taken} inputs as (
@@ -76,7 +76,7 @@ with gate as (
   from created
   where (select count(*) from inputs) > 0
 )
-select id, seq, waits_for, created_ms, eligible_ms from created cross join counted`;
+select id, seq, waits_for, created_ms, eligible_ms from created cross join counted`);
 }
 
 /** Near a ceiling it locks first: nobody waits for anything but other submits. */

@@ -3,6 +3,7 @@ import pg from 'pg';
 import {
   DatabaseAwayError,
   LockedError,
+  preparedName,
   sessionSettings,
   type Database,
   type Queryable,
@@ -13,11 +14,6 @@ import { withoutValues } from './without-values.js';
 export interface PgDatabaseOptions {
   readonly url: string;
   readonly poolSize?: number;
-  /**
-   * Parses and plans each statement once per connection instead of once per call. Not behind a
-   * PgBouncer in transaction mode, where the next call may reach another connection.
-   */
-  readonly preparedStatements?: boolean;
   /** A connection that broke while nobody used it; the pool replaces it. */
   readonly onError?: (error: Error) => void;
 }
@@ -35,19 +31,18 @@ const settings: Readonly<Record<string, string>> = {
 // Sent as a statement: PgBouncer refuses a connection that brings unknown start-up parameters.
 const setUp = `select ${Object.entries(settings)
   .map(([name, value]) => `set_config('${name}', '${value}', false)`)
-  .join(', ')}, date_part('epoch', clock_timestamp()) * 1000 as now_ms`;
+  .join(', ')}, date_part('epoch', clock_timestamp()) * 1000 as now_ms, pg_backend_pid() as pid`;
 
 export async function openPgDatabase(options: PgDatabaseOptions): Promise<Database> {
   const clock = new DatabaseClock();
   const pool = createPool(options, clock, options.poolSize ?? 10);
   const urgentPool = createPool(options, clock, 1);
-  const run = statementRunner(options.preparedStatements ?? false);
   const database: Database = {
-    ...queryable(pool, run),
-    urgent: queryable(urgentPool, run),
+    ...queryable(pool),
+    urgent: queryable(urgentPool),
     transaction: async (work) => {
       const client = await connect(pool);
-      return withClient(client, () => inTransaction(client, run, work));
+      return withClient(client, () => inTransaction(client, work));
     },
     nowMs: () => clock.nowMs(),
     close: async () => {
@@ -65,11 +60,11 @@ export async function openPgDatabase(options: PgDatabaseOptions): Promise<Databa
   return database;
 }
 
-function queryable(pool: pg.Pool, run: Run): Queryable {
+function queryable(pool: pg.Pool): Queryable {
   return {
     query: async <Row>(text: string, parameters?: readonly unknown[]) => {
       const client = await connect(pool);
-      return withClient(client, () => run<Row>(client, text, parameters));
+      return withClient(client, () => runOn<Row>(client, text, parameters));
     },
     run: async (script) => {
       const client = await connect(pool);
@@ -98,44 +93,39 @@ function createPool(options: PgDatabaseOptions, clock: DatabaseClock, max: numbe
   return pool;
 }
 
+/** Those that nobody shares with us: what is prepared there is still there at the next call. */
+const ownConnections = new WeakSet<pg.PoolClient>();
+
+/** A pooler such as PgBouncer names itself when we connect, and Postgres when it is asked. */
 async function prepareConnection(client: pg.PoolClient, clock: DatabaseClock): Promise<void> {
   const sentAtMs = clock.localMs();
-  const { rows } = await client.query<{ now_ms: number }>(setUp);
+  const { rows } = await client.query<{ now_ms: number; pid: number }>(setUp);
   clock.measured(rows[0]?.now_ms ?? NaN, sentAtMs);
+  if ('processID' in client && client.processID === rows[0]?.pid) ownConnections.add(client);
 }
 
-type Run = <Row>(
+async function runOn<Row>(
   client: pg.PoolClient,
   text: string,
   parameters: readonly unknown[] | undefined,
-) => Promise<Row[]>;
-
-function statementRunner(prepared: boolean): Run {
-  const names = new Map<string, string>();
-  return async <Row>(
-    client: pg.PoolClient,
-    text: string,
-    parameters: readonly unknown[] | undefined,
-  ) => {
-    const values = parameters as unknown[] | undefined;
-    if (!prepared || values === undefined) {
-      return (await client.query(text, values)).rows as Row[];
-    }
-    let name = names.get(text);
-    if (name === undefined) names.set(text, (name = `sluice_${names.size + 1}`));
-    return (await client.query({ name, text, values })).rows as Row[];
-  };
+): Promise<Row[]> {
+  const values = parameters as unknown[] | undefined;
+  const name = ownConnections.has(client) ? preparedName(text) : undefined;
+  const { rows } =
+    name === undefined || values === undefined
+      ? await client.query(text, values)
+      : await client.query({ name, text, values });
+  return rows as Row[];
 }
 
 async function inTransaction<T>(
   client: pg.PoolClient,
-  run: Run,
   work: (connection: Queryable) => Promise<T>,
 ): Promise<T> {
   await client.query('begin');
   try {
     const result = await work({
-      query: (text, parameters) => run(client, text, parameters),
+      query: (text, parameters) => runOn(client, text, parameters),
       run: async (script) => {
         await client.query(script);
       },

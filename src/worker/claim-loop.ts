@@ -15,7 +15,7 @@ export interface ClaimOptions extends PollOptions {
 /** Until there is work, or only whether there is some now. */
 type PollMode = 'wait' | 'look';
 
-const maxPolls = 4;
+const fewPolls = 4;
 /** Until what was claimed shows in the memory. */
 const memoryPauseMs = 100;
 
@@ -27,6 +27,7 @@ const memoryPauseMs = 100;
 export class ClaimLoop extends PollLoop {
   readonly #claims: ClaimOptions;
   readonly #further = new Set<Promise<void>>();
+  readonly #maxPolls: number;
   readonly #worthwhile: number;
   #furthering: Promise<void> | null = null;
   #polls = 0;
@@ -38,8 +39,11 @@ export class ClaimLoop extends PollLoop {
   constructor(options: ClaimOptions) {
     super(options);
     this.#claims = options;
+    const { size } = options.slots;
+    // As many as fill all slots: what they bring is claimed together.
+    this.#maxPolls = Math.max(fewPolls, Math.ceil(size / maxClaim));
     // With less than its part of the slots, a poll more would only make all of them smaller.
-    this.#worthwhile = Math.min(maxClaim, Math.ceil(options.slots.size / maxPolls));
+    this.#worthwhile = Math.min(maxClaim, Math.ceil(size / fewPolls));
   }
 
   override start(): void {
@@ -76,7 +80,7 @@ export class ClaimLoop extends PollLoop {
       if (!this.#couldUseMore()) continue;
       const felt = pressure.read();
       const asked = Math.min(slots.open, maxClaim);
-      // Under pressure one poll at a time: four small ones would be a large one.
+      // Under pressure one poll at a time: many small ones would be a large one.
       const isPressed = memoryState(felt) !== 'fine' || claimSize(asked, felt) < asked;
       if (isPressed) this.#wasFull = false;
       else this.#claimFurther(asked);
@@ -88,7 +92,7 @@ export class ClaimLoop extends PollLoop {
       !this.stopping.signal.aborted &&
       this.#isWaiting &&
       this.#wasFull &&
-      this.#polls < maxPolls &&
+      this.#polls < this.#maxPolls &&
       this.#claims.slots.open >= this.#worthwhile &&
       this.#claims.reports.hasRoom
     );

@@ -7,7 +7,8 @@ import { TaskAbortedError, type AbortCause } from './errors.js';
 import { execute, type Outcome } from './execution.js';
 import type { TaskHandler } from './handler.js';
 import { ProgressLine } from './progress.js';
-import { TaskContext } from './task-context.js';
+import { Stop } from './stop.js';
+import { createTaskContext } from './task-context.js';
 
 const task: ClaimedTask = {
   taskId: '01900000-0000-7000-8000-000000000000' as TaskId,
@@ -30,13 +31,12 @@ function begin(
   changes: Partial<ClaimedTask> = {},
 ): { outcome: Promise<Outcome>; abort: (why: AbortCause) => void } {
   const claimed = { ...task, ...changes };
-  const aborting = new AbortController();
+  const stop = new Stop();
   const progress = new ProgressLine(async () => undefined);
-  const context = new TaskContext(claimed, aborting.signal, progress, silentLog);
-  const abort = (reason: TaskAbortedError) => aborting.abort(reason);
+  const context = createTaskContext(claimed, stop, progress, silentLog);
   return {
-    outcome: execute({ task: claimed, handler: { type: 'test', ...handler }, context, abort }),
-    abort: (why) => abort(new TaskAbortedError(why)),
+    outcome: execute({ task: claimed, handler: { type: 'test', ...handler }, context, stop }),
+    abort: (why) => stop.abort(new TaskAbortedError(why)),
   };
 }
 

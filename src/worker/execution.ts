@@ -1,3 +1,4 @@
+import type { StandardSchemaV1 } from '@standard-schema/spec';
 import { attemptErrorCodes, type AttemptError } from '../domain/attempt-error.js';
 import type { FieldError } from '../domain/errors.js';
 import type { JsonValue } from '../domain/json.js';
@@ -14,6 +15,7 @@ import {
 } from './errors.js';
 import type { HandlerContext, TaskHandler } from './handler.js';
 import { checkInput, summary } from './input-schema.js';
+import type { Stop } from './stop.js';
 import { toJson, TooLargeError } from './to-json.js';
 
 export type Outcome =
@@ -26,8 +28,7 @@ export interface Assignment {
   readonly task: ClaimedTask;
   readonly handler: TaskHandler;
   readonly context: HandlerContext;
-  /** Fires the handler's signal. */
-  readonly abort: (reason: TaskAbortedError) => void;
+  readonly stop: Stop;
 }
 
 /** What goes through the pipe. A step that meets a failure hands it on untouched. */
@@ -50,21 +51,22 @@ export async function execute(assignment: Assignment): Promise<Outcome> {
 
 async function attemptIt(assignment: Assignment): Promise<Outcome> {
   const begun: Attempt = { ...assignment, value: assignment.task.parameters, failure: null };
-  return conclude(
-    normalise(await withinTimeout(begun, async (attempt) => run(await validate(attempt)))),
-  );
+  // Those that came together have all begun before the first handler runs.
+  await Promise.resolve();
+  const schema = begun.handler.input;
+  const work = schema === undefined ? run(begun) : validate(begun, schema).then(run);
+  // What ended at once needs no timer.
+  const ended = work instanceof Promise ? await withinTimeout(begun, work) : work;
+  return conclude(normalise(ended));
 }
 
 /** Ends the attempt even if the handler ignores its signal; what it does later changes nothing. */
-async function withinTimeout(
-  attempt: Attempt,
-  work: (attempt: Attempt) => Promise<Attempt>,
-): Promise<Attempt> {
+async function withinTimeout(attempt: Attempt, work: Promise<Attempt>): Promise<Attempt> {
   const { timeoutSeconds } = attempt.task;
   let timer: NodeJS.Timeout | undefined;
   const timedOut = new Promise<Attempt>((resolve) => {
     timer = setTimeout(() => {
-      attempt.abort(new TaskAbortedError('timeout'));
+      attempt.stop.abort(new TaskAbortedError('timeout'));
       resolve(
         failed(attempt, {
           code: attemptErrorCodes.timeout,
@@ -75,15 +77,13 @@ async function withinTimeout(
     }, timeoutMs(timeoutSeconds));
   });
   try {
-    return await Promise.race([work(attempt), timedOut]);
+    return await Promise.race([work, timedOut]);
   } finally {
     clearTimeout(timer);
   }
 }
 
-async function validate(attempt: Attempt): Promise<Attempt> {
-  const schema = attempt.handler.input;
-  if (schema === undefined) return attempt;
+async function validate(attempt: Attempt, schema: StandardSchemaV1): Promise<Attempt> {
   try {
     const checked = await checkInput(schema, attempt.value);
     return checked.kind === 'valid'
@@ -94,16 +94,33 @@ async function validate(attempt: Attempt): Promise<Attempt> {
   }
 }
 
-async function run(attempt: Attempt): Promise<Attempt> {
+function run(attempt: Attempt): Attempt | Promise<Attempt> {
   if (attempt.failure !== null) return attempt;
-  const { signal } = attempt.context;
   try {
-    signal.throwIfAborted();
-    return { ...attempt, value: await attempt.handler.run(attempt.value, attempt.context) };
+    if (attempt.stop.reason !== null) throw attempt.stop.reason;
+    const value = attempt.handler.run(attempt.value, attempt.context);
+    return isThenable(value) ? settle(attempt, value) : { ...attempt, value };
   } catch (thrown) {
-    logThrown(attempt, thrown);
-    return failed(attempt, toAttemptError(thrown));
+    return threw(attempt, thrown);
   }
+}
+
+async function settle(attempt: Attempt, answer: PromiseLike<unknown>): Promise<Attempt> {
+  try {
+    return { ...attempt, value: await answer };
+  } catch (thrown) {
+    return threw(attempt, thrown);
+  }
+}
+
+function isThenable(value: unknown): value is PromiseLike<unknown> {
+  const mayBe = (typeof value === 'object' && value !== null) || typeof value === 'function';
+  return mayBe && 'then' in value && typeof value.then === 'function';
+}
+
+function threw(attempt: Attempt, thrown: unknown): Attempt {
+  logThrown(attempt, thrown);
+  return failed(attempt, toAttemptError(thrown));
 }
 
 /** Reading what was thrown may throw: a log line is not worth an attempt. */
@@ -138,8 +155,7 @@ function notKept(code: string, why: string): AttemptError {
 }
 
 function conclude(attempt: Attempt): Outcome {
-  const reason: unknown = attempt.context.signal.reason;
-  const why = reason instanceof TaskAbortedError ? reason.why : null;
+  const why = attempt.stop.reason?.why ?? null;
   if (why === 'cancelled' || why === 'lease_lost') return { kind: 'abandoned', why };
   if (attempt.failure === null) return { kind: 'completed', result: attempt.value as JsonValue };
   // What a handler throws when it is told to stop for a drain is no failure of the task.

@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events';
 import type { PollAnswer } from '../protocol/api.js';
 import type { Logger } from '../runtime/log.js';
 import { Loop } from '../runtime/loop.js';
@@ -26,6 +27,8 @@ export abstract class PollLoop {
 
   constructor(options: PollOptions) {
     this.options = options;
+    // As many listeners as polls are under way.
+    setMaxListeners(0, this.stopping.signal);
     this.#loop = new Loop({
       tick: () => this.#pollUntilFailure(),
       onError: (error) => options.log.error({ err: error }, 'polling went wrong'),

@@ -10,12 +10,17 @@ export interface PressureOptions {
   readonly p99ThresholdMs?: number | undefined;
 }
 
-/** What the worker reads before it claims, and tells in its heartbeats. Reading takes microseconds. */
+/** How long what the system says counts as the present: to ask it takes up to a millisecond. */
+const freshMs = 20;
+
+/** What the worker reads before it claims, and tells in its heartbeats. */
 export class PressureGauge {
   readonly #memoryLimitBytes: number;
   readonly #p99ThresholdMs: number;
   readonly #eventLoop = new EventLoopDelay();
   readonly #durations = new RecentDurations();
+  #system: Omit<Pressure, 'durationShare'> = { memoryShare: 0, eventLoopDelayMs: 0 };
+  #readAtMs = Number.NEGATIVE_INFINITY;
 
   constructor({ memoryLimitBytes = visibleMemoryLimit(), p99ThresholdMs }: PressureOptions) {
     this.#memoryLimitBytes = positive('memoryLimitBytes', memoryLimitBytes);
@@ -35,11 +40,15 @@ export class PressureGauge {
   }
 
   read(): Pressure {
-    return {
-      memoryShare: this.#memoryShare(),
-      eventLoopDelayMs: this.#eventLoop.p99Ms,
-      durationShare: this.#durations.p99Ms / this.#p99ThresholdMs,
-    };
+    const nowMs = performance.now();
+    if (nowMs - this.#readAtMs >= freshMs) {
+      this.#readAtMs = nowMs;
+      this.#system = {
+        memoryShare: this.#memoryShare(),
+        eventLoopDelayMs: this.#eventLoop.p99Ms,
+      };
+    }
+    return { ...this.#system, durationShare: this.#durations.p99Ms / this.#p99ThresholdMs };
   }
 
   /** A full heap ends the process as surely as the kernel does: the nearer of the two counts. */

@@ -13,7 +13,8 @@ import type { Reports } from './reports.js';
 import { isPushBack } from '../domain/attempt-error.js';
 import type { Session } from './session.js';
 import type { Slots } from './slots.js';
-import { TaskContext } from './task-context.js';
+import { Stop } from './stop.js';
+import { createTaskContext } from './task-context.js';
 
 export interface RunnerOptions {
   readonly handlers: ReadonlyMap<string, TaskHandler>;
@@ -25,8 +26,6 @@ export interface RunnerOptions {
   readonly observer: WorkerObserver | undefined;
   readonly log: Logger;
 }
-
-type Abort = (reason: TaskAbortedError) => void;
 
 /** What an attempt took, whatever became of it. */
 interface Spent {
@@ -48,20 +47,19 @@ export class Runner {
 
   begin(task: ClaimedTask): void {
     const { slots, inFlight } = this.#options;
-    const aborting = new AbortController();
-    const abort: Abort = (reason) => aborting.abort(reason);
+    const stop = new Stop();
     slots.take();
-    inFlight.add({ task, abort });
-    void this.#run(task, aborting.signal, abort);
+    inFlight.add({ task, abort: stop.abort });
+    void this.#run(task, stop);
   }
 
-  async #run(task: ClaimedTask, signal: AbortSignal, abort: Abort): Promise<void> {
+  async #run(task: ClaimedTask, stop: Stop): Promise<void> {
     const { handlers, slots, pressure, observer, log } = this.#options;
     const handler = handlers.get(task.taskType) ?? missingHandler(task.taskType);
-    const progress = new ProgressLine((note) => this.#sendProgress(task, note, abort));
-    const context = new TaskContext(task, signal, progress, log);
+    const progress = new ProgressLine((note) => this.#sendProgress(task, note, stop));
+    const context = createTaskContext(task, stop, progress, log);
     const startedAt = performance.now();
-    const outcome = await execute({ task, handler, context, abort });
+    const outcome = await execute({ task, handler, context, stop });
     progress.close();
     const seconds = (performance.now() - startedAt) / 1000;
     // First the report, then the slot: both are on their way before anything else happens.
@@ -93,14 +91,14 @@ export class Runner {
     }
   }
 
-  async #sendProgress(task: Held, note: ProgressNote, abort: Abort): Promise<void> {
+  async #sendProgress(task: Held, note: ProgressNote, stop: Stop): Promise<void> {
     const { session, log } = this.#options;
     const { taskId, lease } = task;
     try {
       await session.call((workerId) => session.api.progress(workerId, { taskId, lease }, note));
     } catch (error) {
       const isLost = error instanceof SluiceError && error.code === 'lease_lost';
-      if (isLost) abort(new TaskAbortedError('lease_lost'));
+      if (isLost) stop.abort(new TaskAbortedError('lease_lost'));
       else log.warn({ task_id: taskId, err: error }, 'its progress was not taken');
     }
   }
@@ -113,13 +111,13 @@ function isPushedBack(outcome: Outcome): boolean {
 function toReport(
   { taskId, lease }: Held,
   outcome: Exclude<Outcome, { kind: 'abandoned' }>,
-  { seconds, usage }: Spent,
+  { seconds: executionDurationSeconds, usage }: Spent,
 ): Report {
-  const spent = { executionDurationSeconds: seconds, ...(usage === null ? {} : { usage }) };
-  const shared = { taskId, lease, ...spent };
-  return outcome.kind === 'completed'
-    ? { ...shared, status: 'completed', result: outcome.result }
-    : { ...shared, status: 'failed', error: outcome.error };
+  const report: Report =
+    outcome.kind === 'completed'
+      ? { taskId, lease, executionDurationSeconds, status: 'completed', result: outcome.result }
+      : { taskId, lease, executionDurationSeconds, status: 'failed', error: outcome.error };
+  return usage === null ? report : { ...report, usage };
 }
 
 /** Only a server that does not honour the types this worker registered sends such a task. */

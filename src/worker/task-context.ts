@@ -3,50 +3,64 @@ import type { ClaimedTask } from '../protocol/api.js';
 import type { Logger } from '../runtime/log.js';
 import type { HandlerContext, RunningTask } from './handler.js';
 import { progressNote, type ProgressLine } from './progress.js';
+import type { Stop } from './stop.js';
 import { checkedUsage } from './usage.js';
 
-export class TaskContext implements HandlerContext {
-  readonly task: RunningTask;
-  readonly attempt: number;
-  readonly signal: AbortSignal;
-  /** A function of its own, so that handlers can take it out of the context. */
-  readonly progress: (percent: number, message?: string) => void;
-  readonly usage: (used: Cost) => void;
-  readonly #workerLog: Logger;
-  #log: Logger | null = null;
-  #used: Cost | null = null;
+export interface TaskContext extends HandlerContext {
+  /** Null: its handler said nothing. */
+  readonly used: Cost | null;
+}
 
-  constructor(task: ClaimedTask, signal: AbortSignal, progress: ProgressLine, workerLog: Logger) {
-    const { lease: _lease, ...running } = task;
-    this.task = running;
-    this.attempt = task.attempt;
-    this.signal = signal;
-    this.progress = (percent, message) => {
+/**
+ * What a handler is given. What is not free is made when it is first asked for, since most handlers use
+ * little of it. All of it are members of its own, so that a handler can take them out or copy them.
+ */
+export function createTaskContext(
+  claimed: ClaimedTask,
+  stop: Stop,
+  line: ProgressLine,
+  workerLog: Logger,
+): TaskContext {
+  let task: RunningTask | null = null;
+  let log: Logger | null = null;
+  let used: Cost | null = null;
+  return {
+    attempt: claimed.attempt,
+    get signal() {
+      return stop.signal;
+    },
+    get task() {
+      return (task ??= withoutLease(claimed));
+    },
+    get log() {
+      return (log ??= logOf(claimed, workerLog));
+    },
+    get used() {
+      return used;
+    },
+    progress(percent, message) {
       const note = progressNote(percent, message);
       // Only people look at it: no reason to fail the attempt.
-      if (note === null) this.log.warn({ percent }, 'progress takes a number from 0 to 100');
-      else progress.say(note);
-    };
-    this.usage = (used) => {
-      this.#used = checkedUsage(used);
-    };
-    this.#workerLog = workerLog;
-  }
+      if (note !== null) line.say(note);
+      else (log ??= logOf(claimed, workerLog)).warn({ percent }, notAPercentage);
+    },
+    usage(said) {
+      used = checkedUsage(said);
+    },
+  };
+}
 
-  /** Null: its handler said nothing. */
-  get used(): Cost | null {
-    return this.#used;
-  }
+const notAPercentage = 'progress takes a number from 0 to 100';
 
-  /** Made when first asked for: most handlers log nothing, and a child logger is not free. */
-  get log(): Logger {
-    const { taskId, taskType, attempt, traceId } = this.task;
-    this.#log ??= this.#workerLog.child({
-      task_id: taskId,
-      task_type: taskType,
-      attempt,
-      ...(traceId === null ? {} : { trace_id: traceId }),
-    });
-    return this.#log;
-  }
+function withoutLease({ lease: _lease, ...running }: ClaimedTask): RunningTask {
+  return running;
+}
+
+function logOf({ taskId, taskType, attempt, traceId }: ClaimedTask, workerLog: Logger): Logger {
+  return workerLog.child({
+    task_id: taskId,
+    task_type: taskType,
+    attempt,
+    ...(traceId === null ? {} : { trace_id: traceId }),
+  });
 }

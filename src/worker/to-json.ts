@@ -12,6 +12,8 @@ export class TooLargeError extends RangeError {
 
 interface Walk {
   readonly above: Set<object>;
+  /** Where it is: the keys from the top. */
+  readonly path: (string | number)[];
   /** Counts what the JSON takes at least. */
   bytesLeft: number;
 }
@@ -22,10 +24,10 @@ interface Walk {
  * `maxBytes` is refused as soon as that is known: nobody should wait while gigabytes are copied.
  */
 export function toJson(value: unknown, maxBytes = Infinity): JsonValue {
-  return convert(value, '', { above: new Set(), bytesLeft: maxBytes }) ?? null;
+  return convert(value, { above: new Set(), path: [], bytesLeft: maxBytes }) ?? null;
 }
 
-function convert(value: unknown, path: string, walk: Walk): JsonValue | undefined {
+function convert(value: unknown, walk: Walk): JsonValue | undefined {
   switch (typeof value) {
     case 'string':
       spend(value.length + 2, walk);
@@ -39,61 +41,66 @@ function convert(value: unknown, path: string, walk: Walk): JsonValue | undefine
       spend(1, walk);
       // JSON knows no negative zero.
       if (Number.isFinite(value)) return value === 0 ? 0 : value;
-      throw refusal(String(value), path);
+      throw refusal(String(value), walk);
     case 'bigint':
-      throw refusal('A BigInt', path);
+      throw refusal('A BigInt', walk);
     case 'function':
-      throw refusal('A function', path);
+      throw refusal('A function', walk);
     case 'symbol':
-      throw refusal('A symbol', path);
+      throw refusal('A symbol', walk);
     case 'object':
-      return value === null ? null : convertObject(value, path, walk);
+      return value === null ? null : convertObject(value, walk);
   }
 }
 
-function convertObject(value: object, path: string, walk: Walk): JsonValue | undefined {
-  if (walk.above.has(value)) throw refusal('A value that contains itself', path);
+function convertObject(value: object, walk: Walk): JsonValue | undefined {
+  if (walk.above.has(value)) throw refusal('A value that contains itself', walk);
   if (ArrayBuffer.isView(value)) lookAhead(value, walk);
   walk.above.add(value);
   const converted = hasToJson(value)
-    ? convertAnswer(value, value.toJSON(), path, walk)
-    : convertMembers(value, path, walk);
+    ? convertAnswer(value, value.toJSON(), walk)
+    : convertMembers(value, walk);
   walk.above.delete(value);
   return converted;
 }
 
 /** What `toJSON` answers is not asked for its own: it may well be the object itself. */
-function convertAnswer(
-  asked: object,
-  answer: unknown,
-  path: string,
-  walk: Walk,
-): JsonValue | undefined {
-  if (typeof answer !== 'object' || answer === null) return convert(answer, path, walk);
-  if (answer === asked) return convertMembers(answer, path, walk);
-  if (walk.above.has(answer)) throw refusal('A value that contains itself', path);
+function convertAnswer(asked: object, answer: unknown, walk: Walk): JsonValue | undefined {
+  if (typeof answer !== 'object' || answer === null) return convert(answer, walk);
+  if (answer === asked) return convertMembers(answer, walk);
+  if (walk.above.has(answer)) throw refusal('A value that contains itself', walk);
   walk.above.add(answer);
-  const converted = convertMembers(answer, path, walk);
+  const converted = convertMembers(answer, walk);
   walk.above.delete(answer);
   return converted;
 }
 
-function convertMembers(value: object, path: string, walk: Walk): JsonValue {
-  if (Array.isArray(value)) return convertItems(value, path, walk);
-  const fields: [string, JsonValue][] = [];
+function convertMembers(value: object, walk: Walk): JsonValue {
+  if (Array.isArray(value)) return convertItems(value, walk);
+  const object: Record<string, JsonValue> = {};
   for (const key of Object.keys(value)) {
-    const converted = convert((value as Record<string, unknown>)[key], `${path}/${key}`, walk);
+    const converted = convertMember((value as Record<string, unknown>)[key], key, walk);
     if (converted === undefined) continue;
     spend(key.length + 4, walk);
-    fields.push([key, converted]);
+    // A key like any other here, which it is not in an assignment.
+    if (key === '__proto__') Object.defineProperty(object, key, { ...plain, value: converted });
+    else object[key] = converted;
   }
-  // Not an object literal: `__proto__` is a key like any other here.
-  return Object.fromEntries(fields);
+  return object;
 }
 
-function convertItems(items: readonly unknown[], path: string, walk: Walk): JsonValue {
+const plain = { enumerable: true, writable: true, configurable: true };
+
+function convertItems(items: readonly unknown[], walk: Walk): JsonValue {
   spend(items.length, walk);
-  return Array.from(items, (item, index) => convert(item, `${path}/${index}`, walk) ?? null);
+  return Array.from(items, (item, index) => convertMember(item, index, walk) ?? null);
+}
+
+function convertMember(value: unknown, key: string | number, walk: Walk): JsonValue | undefined {
+  walk.path.push(key);
+  const converted = convert(value, walk);
+  walk.path.pop();
+  return converted;
 }
 
 function spend(bytes: number, walk: Walk): void {
@@ -111,6 +118,7 @@ function hasToJson(value: object): value is { toJSON(): unknown } {
   return 'toJSON' in value && typeof value.toJSON === 'function';
 }
 
-function refusal(what: string, path: string): NotJsonError {
-  return new NotJsonError(`${what}${path === '' ? '' : ` at ${path}`} is not JSON`);
+function refusal(what: string, { path }: Walk): NotJsonError {
+  const where = path.length === 0 ? '' : ` at /${path.join('/')}`;
+  return new NotJsonError(`${what}${where} is not JSON`);
 }

@@ -53,6 +53,7 @@ async function openPglite(): Promise<Database> {
 
 export interface TestPostgres {
   readonly db: Database;
+  readonly url: string;
   /** Another pool on the same database, as another server process has; closed after the tests. */
   open(options?: Partial<PgDatabaseOptions>): Promise<Database>;
   /** One that waits for a lock as long as it takes: only a deadlock ends a statement in a race. */
@@ -78,7 +79,7 @@ export function describeOnPostgres(
         return db;
       };
       const openPatient = async (poolSize = 4) => patient(await open({ poolSize }), poolSize);
-      postgres = { db: await prepared(await open()), open, openPatient };
+      postgres = { db: await prepared(await open()), url: database.url, open, openPatient };
     });
     beforeEach(() => empty(postgres.db));
     afterAll(async () => {
