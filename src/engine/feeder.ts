@@ -216,7 +216,7 @@ export class Feeder {
   async #feedNow(wanted: WindowMap<number>): Promise<void> {
     const reserved = await this.#places.reserve(wanted);
     try {
-      await this.#feedInto(reserved);
+      await this.#feedInto(reserved, wanted);
     } finally {
       this.#places.giveBack(reserved);
     }
@@ -233,9 +233,12 @@ export class Feeder {
     return wanted;
   }
 
-  async #feedInto(reserved: WindowMap<number>): Promise<void> {
+  /** Among many hungry ones the share of each may be less than is worth feeding otherwise. */
+  async #feedInto(reserved: WindowMap<number>, shares: WindowMap<number>): Promise<void> {
+    const isWorthIt = (window: Window, free: number) =>
+      free >= Math.min(this.#worthFeeding(window), shares.get(window) ?? 1);
     const wanted = [...reserved.entries()]
-      .filter(([window, free]) => free >= this.#worthFeeding(window))
+      .filter(([window, free]) => isWorthIt(window, free))
       .map(([{ lane, priority }, limit]) => ({ lane, priority, limit }));
     if (wanted.length === 0) return;
     const saidBefore = wanted.map((window) => this.#backlog.get(window));

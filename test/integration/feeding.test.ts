@@ -141,6 +141,20 @@ describeOnEveryDatabase('the feeder', (db) => {
     await feeding.ready.close();
   });
 
+  it.each([3, 40])(
+    'R-CH8: %i large windows that are hungry at once are all fed',
+    async (windows) => {
+      const feeding = await Feeding.begin(db(), 10_000);
+      const tasks = Array.from({ length: windows }, (_, n) =>
+        newTasks(1, { queue: 'q', taskType: `t${n}`, hasRoom: false }),
+      ).flat();
+      await submitTasks(db(), tasks, null);
+      await feeding.feed();
+      expect(await feeding.take(windows)).toHaveLength(windows);
+      await feeding.ready.close();
+    },
+  );
+
   it('R-CH8: a window that is full costs Postgres nothing', async () => {
     const feeding = await Feeding.begin(db(), 10);
     await backlogOf(db(), 50);
