@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import type { Lease, TaskId } from '../domain/ids.js';
@@ -172,8 +173,22 @@ describe('execute', () => {
     });
   });
 
+  it('R-WO6: the time that a handler blocked its process before it waits counts', async () => {
+    const { outcome } = begin(
+      {
+        run: async () => {
+          const untilMs = performance.now() + 250;
+          while (performance.now() < untilMs);
+          await delay(150);
+        },
+      },
+      { timeoutSeconds: 0.2 },
+    );
+    await expect(outcome).resolves.toMatchObject({ error: { code: 'TIMEOUT' } });
+  });
+
   it('a timeout of months does not fire at once', async () => {
-    const { outcome } = begin({ run: () => 'done' }, { timeoutSeconds: 10_000_000 });
+    const { outcome } = begin({ run: () => delay(20, 'done') }, { timeoutSeconds: 10_000_000 });
     await expect(outcome).resolves.toEqual({ kind: 'completed', result: 'done' });
   });
 

@@ -50,20 +50,27 @@ export async function execute(assignment: Assignment): Promise<Outcome> {
 }
 
 async function attemptIt(assignment: Assignment): Promise<Outcome> {
+  const begunAtMs = performance.now();
   const begun: Attempt = { ...assignment, value: assignment.task.parameters, failure: null };
   // Those that came together have all begun before the first handler runs.
   await Promise.resolve();
   const schema = begun.handler.input;
   const work = schema === undefined ? run(begun) : validate(begun, schema).then(run);
   // What ended at once needs no timer.
-  const ended = work instanceof Promise ? await withinTimeout(begun, work) : work;
+  const ended = work instanceof Promise ? await withinTimeout(begun, begunAtMs, work) : work;
   return conclude(normalise(ended));
 }
 
 /** Ends the attempt even if the handler ignores its signal; what it does later changes nothing. */
-async function withinTimeout(attempt: Attempt, work: Promise<Attempt>): Promise<Attempt> {
+async function withinTimeout(
+  attempt: Attempt,
+  begunAtMs: number,
+  work: Promise<Attempt>,
+): Promise<Attempt> {
   const { timeoutSeconds } = attempt.task;
   let timer: NodeJS.Timeout | undefined;
+  // Its handler has run already, up to where it waits for something.
+  const leftMs = timeoutMs(timeoutSeconds) - (performance.now() - begunAtMs);
   const timedOut = new Promise<Attempt>((resolve) => {
     timer = setTimeout(() => {
       attempt.stop.abort(new TaskAbortedError('timeout'));
@@ -74,7 +81,7 @@ async function withinTimeout(attempt: Attempt, work: Promise<Attempt>): Promise<
           retriable: true,
         }),
       );
-    }, timeoutMs(timeoutSeconds));
+    }, leftMs);
   });
   try {
     return await Promise.race([work, timedOut]);
