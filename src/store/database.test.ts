@@ -132,6 +132,21 @@ describeOnPostgres('a pool', (postgres) => {
     expect(kept).toEqual([{ statement: text }]);
   });
 
+  it('a prepared statement whose columns changed under it fails once, as when Postgres is away', async () => {
+    const text = prepared('select n from sluice.changing where n >= $1');
+    const db = await postgres().open({ poolSize: 1 });
+    await db.query('create table sluice.changing (n integer)');
+    try {
+      await db.query('insert into sluice.changing values (1)');
+      expect(await db.query(text, [0])).toEqual([{ n: 1 }]);
+      await postgres().db.query('alter table sluice.changing alter column n type bigint');
+      await expect(db.query(text, [0])).rejects.toBeInstanceOf(DatabaseAwayError);
+      expect(await db.query(text, [0])).toEqual([{ n: 1 }]);
+    } finally {
+      await db.query('drop table sluice.changing');
+    }
+  });
+
   it('nothing is prepared behind a pooler, whose next call may reach another connection', async () => {
     const text = prepared('select $1::text as word');
     await using pooler = await startPooler(postgres().url);

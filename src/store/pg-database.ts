@@ -184,7 +184,16 @@ function isAway(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   if (error instanceof DatabaseAwayError) return true;
   const code = codeOf(error);
-  return awayCodes.has(code) || code.startsWith('08') || awayMessages.test(error.message);
+  const isKnown = awayCodes.has(code) || code.startsWith('08');
+  return isKnown || isOutdated(error) || awayMessages.test(error.message);
+}
+
+/**
+ * A newer server's migration changed what a prepared statement answers: it did not run, and never will
+ * on this connection. The code says only "not supported", and the message is translated.
+ */
+function isOutdated(error: Error): boolean {
+  return 'routine' in error && error.routine === 'RevalidateCachedQuery';
 }
 
 function codeOf(error: unknown): string {
