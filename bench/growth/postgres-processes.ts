@@ -1,5 +1,5 @@
 import type { LabDatabase } from '../../lab/shared/database.js';
-import { parentOf, ProcessTree } from '../run/processes.js';
+import { parentOf, ProcessTree } from '../../lab/shared/process-tree.js';
 
 /** Of a server that DATABASE_URL names nothing is told: it may be on another machine. */
 export async function postgresProcesses(database: LabDatabase): Promise<ProcessTree> {

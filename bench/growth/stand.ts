@@ -6,7 +6,7 @@ import {
   type RunningRedis,
 } from '../../test/support/services/redis-server.js';
 import { makeEnded } from '../ended-tasks.js';
-import { ProcessTree } from '../run/processes.js';
+import { ProcessTree } from '../../lab/shared/process-tree.js';
 import type { Values } from './measures.js';
 import { postgresProcesses } from './postgres-processes.js';
 import { SideProcess, type SideOptions } from './side-process.js';

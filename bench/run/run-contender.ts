@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Contender } from './contenders.js';
 import type { Values } from './measures.js';
-import { ProcessTree } from './processes.js';
+import { ProcessTree } from '../../lab/shared/process-tree.js';
 import type { Services } from './services.js';
 import { quantile } from './summary.js';
 

@@ -1,7 +1,7 @@
 import { Client } from 'pg';
 import { startPostgres } from '../../test/support/services/postgres-server.js';
 import { askRedis, startRedis } from '../../test/support/services/redis-server.js';
-import { parentOf, ProcessTree } from './processes.js';
+import { parentOf, ProcessTree } from '../../lab/shared/process-tree.js';
 
 /** One Postgres and one Redis for everybody, which nobody else uses. */
 export interface Services extends AsyncDisposable {

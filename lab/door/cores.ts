@@ -1,6 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
+import { parentOf } from '../shared/process-tree.js';
 
 /**
  * The server, with Postgres, is on the first cores, the worker on another and the load on the last, as
@@ -20,7 +21,7 @@ export function putOnCore(whose: keyof typeof lists, pids: readonly number[]): b
   if (cores === 1) return false;
   return pids.every((pid) => {
     const { status } = spawnSync('taskset', ['-acp', lists[whose], String(pid)]);
-    return status === 0 || statOf(pid) === null;
+    return status === 0 || parentOf(pid) === null;
   });
 }
 
@@ -35,29 +36,6 @@ export function postgresPids(backend: number): readonly number[] {
   return [postmaster, ...all.map(Number).filter((pid) => parentOf(pid) === postmaster)];
 }
 
-/** In seconds, since it began. */
-export function cpuSecondsOf(pid: number): number {
-  const fields = statOf(pid);
-  return (Number(fields?.[11] ?? 0) + Number(fields?.[12] ?? 0)) / ticksPerSecond;
-}
-
-const ticksPerSecond = 100;
-
-function parentOf(pid: number): number | null {
-  const fields = statOf(pid);
-  return fields === null ? null : Number(fields[1]);
-}
-
 function isPostgres(pid: number): boolean {
   return readFileSync(`/proc/${pid}/comm`, 'utf8').startsWith('postgres');
-}
-
-/** From the state on; the name before it may hold anything. Null: there is no such process here. */
-function statOf(pid: number): readonly string[] | null {
-  try {
-    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
-    return stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-  } catch {
-    return null;
-  }
 }

@@ -1,8 +1,9 @@
 import { join } from 'node:path';
 import type { Lab } from '../shared/lab.js';
+import { ProcessTree } from '../shared/process-tree.js';
 import { processMegabytes } from '../workers/process-memory.js';
 import { Fleet, type FleetWorker } from '../workers/fleet.js';
-import { cpuSecondsOf, postgresPids, putOnCore } from './cores.js';
+import { postgresPids, putOnCore } from './cores.js';
 import { Flood, type FloodOptions, type FloodReport } from './flood.js';
 
 /** More than the worker does while those who were refused stay away. */
@@ -45,13 +46,13 @@ export class OverloadStand implements AsyncDisposable {
   readonly isApart: boolean;
   readonly #lab: Lab;
   readonly #worker: FleetWorker;
-  readonly #postgres: readonly number[];
+  readonly #postgres: ProcessTree;
 
   private constructor(lab: Lab, fleet: Fleet, worker: FleetWorker, postgres: readonly number[]) {
     this.#lab = lab;
     this.fleet = fleet;
     this.#worker = worker;
-    this.#postgres = postgres;
+    this.#postgres = new ProcessTree(postgres[0] ?? null);
     this.isApart =
       putOnCore('server', [...fleet.serverPids, ...postgres]) &&
       putOnCore('workers', [worker.process.pid]);
@@ -121,9 +122,9 @@ export class OverloadStand implements AsyncDisposable {
     const [row] = await this.fleet.database.query<{ at: Date }>('select clock_timestamp() as at');
     return {
       at: row?.at ?? new Date(),
-      server: sumOf(this.fleet.serverPids),
-      worker: sumOf([this.#worker.process.pid]),
-      postgres: sumOf(this.#postgres),
+      server: new ProcessTree(this.fleet.serverPids[0] ?? null).cpuSeconds(),
+      worker: new ProcessTree(this.#worker.process.pid).cpuSeconds(),
+      postgres: this.#postgres.cpuSeconds(),
     };
   }
 
@@ -141,8 +142,4 @@ export class OverloadStand implements AsyncDisposable {
     const living = await this.fleet.countLiving();
     samples.push({ atMs: performance.now(), serverMb: processMegabytes(pid, 'VmRSS'), living });
   }
-}
-
-function sumOf(pids: readonly number[]): number {
-  return pids.map(cpuSecondsOf).reduce((sum, one) => sum + one, 0);
 }
