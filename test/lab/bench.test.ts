@@ -6,7 +6,7 @@ import { contenders, orderOf } from '../../bench/run/contenders.js';
 import { readFlags, WrongFlag } from '../../bench/run/flags.js';
 import { judge } from '../../bench/run/goals.js';
 import { measureNames, type Run, type Values } from '../../bench/run/measures.js';
-import { ProcessTree } from '../../bench/run/processes.js';
+import { ProcessTree } from '../../lab/shared/process-tree.js';
 import { grossRegressions, toRecorded } from '../../bench/run/recorded.js';
 import {
   composeReport,
