@@ -132,6 +132,19 @@ describeOnPostgres('a pool', (postgres) => {
     expect(kept).toEqual([{ statement: text }]);
   });
 
+  it('a statement that two places prepare has one name, and shares it with no other', async () => {
+    const [one, again, other] = [
+      'select $1::int as a',
+      'select $1::int as a',
+      'select $1::int as b',
+    ];
+    const texts = [one, again, other].map(prepared);
+    const db = await postgres().open({ poolSize: 1 });
+    const answers = [];
+    for (const text of texts) answers.push(...(await db.query(text, [1])));
+    expect(answers).toEqual([{ a: 1 }, { a: 1 }, { b: 1 }]);
+  });
+
   it('a prepared statement whose columns changed under it fails once, as when Postgres is away', async () => {
     const text = prepared('select n from sluice.changing where n >= $1');
     const db = await postgres().open({ poolSize: 1 });

@@ -51,7 +51,7 @@ const oftenAsked = new Map<string, string>();
  * connection instead of at every call. Only for texts that are written once, here in the code.
  */
 export function prepared(text: string): string {
-  oftenAsked.set(text, `sluice_${oftenAsked.size + 1}`);
+  if (!oftenAsked.has(text)) oftenAsked.set(text, `sluice_${oftenAsked.size + 1}`);
   return text;
 }
 
