@@ -12,6 +12,8 @@ import type { QueueDirectory } from './queue-directory.js';
 import { WindowMap, type Places } from './windows.js';
 
 const maxFedAtOnce = 2_000;
+/** Of a window among many hungry ones; with as many places free, a window is worth feeding. */
+const leastShare = 100;
 const maxDueAtOnce = 2_000;
 const maxWindowsAtOnce = 500;
 const maxDiscoveredAtOnce = 1_000;
@@ -216,7 +218,7 @@ export class Feeder {
   async #feedNow(wanted: WindowMap<number>): Promise<void> {
     const reserved = await this.#places.reserve(wanted);
     try {
-      await this.#feedInto(reserved, wanted);
+      await this.#feedInto(reserved);
     } finally {
       this.#places.giveBack(reserved);
     }
@@ -224,7 +226,7 @@ export class Feeder {
 
   #nextHungry(): WindowMap<number> {
     const wanted = new WindowMap<number>();
-    const share = Math.max(100, Math.ceil(maxFedAtOnce / Math.max(1, this.#hungry.size)));
+    const share = Math.max(leastShare, Math.ceil(maxFedAtOnce / Math.max(1, this.#hungry.size)));
     for (const window of this.#hungry.windows()) {
       if (wanted.size === maxWindowsAtOnce) break;
       this.#hungry.delete(window);
@@ -233,12 +235,9 @@ export class Feeder {
     return wanted;
   }
 
-  /** Among many hungry ones the share of each may be less than is worth feeding otherwise. */
-  async #feedInto(reserved: WindowMap<number>, shares: WindowMap<number>): Promise<void> {
-    const isWorthIt = (window: Window, free: number) =>
-      free >= Math.min(this.#worthFeeding(window), shares.get(window) ?? 1);
+  async #feedInto(reserved: WindowMap<number>): Promise<void> {
     const wanted = [...reserved.entries()]
-      .filter(([window, free]) => isWorthIt(window, free))
+      .filter(([window, free]) => free >= this.#worthFeeding(window))
       .map(([{ lane, priority }, limit]) => ({ lane, priority, limit }));
     if (wanted.length === 0) return;
     const saidBefore = wanted.map((window) => this.#backlog.get(window));
@@ -275,9 +274,7 @@ export class Feeder {
   /** A statement for every place that falls free would be one statement a task. */
   #worthFeeding({ lane }: Window): number {
     const { maxReady } = this.#queues.settingsOf(lane.queue);
-    const half = Math.min(100, Math.floor(maxReady / 2));
-    const tenth = Math.min(1_000, Math.floor(maxReady / 10));
-    return Math.max(1, half, tenth);
+    return Math.max(1, Math.min(leastShare, Math.floor(maxReady / 2)));
   }
 }
 
