@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
-import { availableParallelism } from 'node:os';
+import { availableParallelism, setPriority } from 'node:os';
 import { parentOf } from '../shared/process-tree.js';
 
 /**
@@ -23,6 +23,14 @@ export function putOnCore(whose: keyof typeof lists, pids: readonly number[]): b
     const { status } = spawnSync('taskset', ['-acp', lists[whose], String(pid)]);
     return status === 0 || parentOf(pid) === null;
   });
+}
+
+/**
+ * Where the load has no core of its own: it takes what the others leave, since elsewhere it would take
+ * nothing from them. It still tells how late it was.
+ */
+export function letOthersFirst(pid: number): void {
+  if (lists.load !== String(last)) setPriority(pid, 10);
 }
 
 /**

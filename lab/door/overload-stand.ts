@@ -3,12 +3,13 @@ import type { Lab } from '../shared/lab.js';
 import { ProcessTree } from '../shared/process-tree.js';
 import { processMegabytes } from '../workers/process-memory.js';
 import { Fleet, type FleetWorker } from '../workers/fleet.js';
-import { postgresPids, putOnCore } from './cores.js';
+import { letOthersFirst, postgresPids, putOnCore } from './cores.js';
 import { Flood, type FloodOptions, type FloodReport } from './flood.js';
 
 /** More than the worker does while those who were refused stay away. */
 export const ceiling = 5_000;
-const concurrency = 100;
+/** Enough to have something to do while a report or a poll waits for its answer. */
+const concurrency = 400;
 const warmUpMs = 3_000;
 const probesPerSecond = 20;
 const sampleEveryMs = 1_000;
@@ -72,6 +73,7 @@ export class OverloadStand implements AsyncDisposable {
     const body = { task_type: 'work', priority: 'high', parameters: { us: workUs } } as const;
     await this.#fill(workUs);
     const submits = this.#flood('submits', { path: '/api/v1/tasks', body, load, durationMs });
+    letOthersFirst(submits.pid);
     const health = this.#flood('health', {
       path: '/healthz',
       load: { rate: probesPerSecond },
