@@ -21,8 +21,8 @@ const shortly: readonly string[] = [
   'sluice-http',
 ];
 
-export const help = `npm run bench -- [--rounds 5] [--tasks 20000] [--only NAME]… [--json FILE] [--write] [--node PATH]
-npm run bench -- --short [--write]
+export const help = `sluice bench [--rounds 5] [--tasks 20000] [--only NAME]… [--json FILE] [--write] [--node PATH]
+sluice bench --short [--write]
 
   --rounds N    rounds; in each one all contenders run, in another order
   --tasks N     tasks to enqueue in bulk and to process
