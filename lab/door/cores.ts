@@ -5,7 +5,7 @@ import { parentOf } from '../shared/process-tree.js';
 
 /**
  * The server, with Postgres, is on the first cores, the worker on another and the load on the last, as
- * if each came from another machine. Of two cores the load takes what the others leave.
+ * if each came from another machine. Of two cores the load is on the worker's and takes what it leaves.
  */
 const cores = availableParallelism();
 const last = cores - 1;
@@ -13,7 +13,7 @@ const ofWorkers = cores > 2 ? last - 1 : last;
 const lists = {
   server: ofWorkers === 1 ? '0' : `0-${ofWorkers - 1}`,
   workers: String(ofWorkers),
-  load: cores > 2 ? String(last) : `0-${last}`,
+  load: String(last),
 } as const;
 
 /** False where the system does not let us: it then runs on any core. */
@@ -26,11 +26,11 @@ export function putOnCore(whose: keyof typeof lists, pids: readonly number[]): b
 }
 
 /**
- * Where the load has no core of its own: it takes what the others leave, since elsewhere it would take
- * nothing from them. It still tells how late it was.
+ * Where the load has no core of its own: from another machine it would take nothing from the worker. It
+ * still tells how late it was.
  */
 export function letOthersFirst(pid: number): void {
-  if (lists.load !== String(last)) setPriority(pid, 10);
+  if (lists.load === lists.workers) setPriority(pid, 10);
 }
 
 /**

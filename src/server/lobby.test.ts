@@ -10,7 +10,7 @@ const crowd = 100;
 /** Of the event loop, for each request but health checks. */
 const workMs = 4;
 const tasks = '/api/v1/tasks';
-const poll = '/api/v1/workers/w/poll';
+const poll = '/internal/workers/w/poll';
 
 describe('the lobby', () => {
   let server: Server;

@@ -17,7 +17,12 @@ const mostPerTurn = 4;
 /** Of those who are let in, one in so many is no worker, however many workers wait. */
 const othersEvery = 4;
 const healthPaths: ReadonlySet<string> = new Set(['/healthz', '/healthz/progress', '/readyz']);
-const workersPath = '/api/v1/workers/';
+const workersPath = '/internal/workers/';
+
+/** Of these every call is a worker's. */
+export function isOfWorkers(path: string): boolean {
+  return path.startsWith(workersPath);
+}
 
 /**
  * Node accepts one connection in each turn of its event loop, and begins whatever came in one turn: with
@@ -57,7 +62,7 @@ export class Lobby {
       this.#handle(request, response);
       return;
     }
-    const line = path.startsWith(workersPath) ? this.#workers : this.#others;
+    const line = isOfWorkers(path) ? this.#workers : this.#others;
     line.push({ request, response, cameMs: nowMs });
     if (this.#ushers === mostPerTurn) return;
     this.#ushers += 1;

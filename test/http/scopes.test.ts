@@ -2,6 +2,7 @@ import { pino } from 'pino';
 import { describe, expect, it } from 'vitest';
 import { allows, scopes } from '../../src/domain/scopes.js';
 import { buildApp } from '../../src/server/app.js';
+import { isOfWorkers } from '../../src/server/lobby.js';
 import type { ScopedRoute } from '../../src/server/route-scopes.js';
 import { useKeyedHttp } from './keyed.js';
 import { unknownId, type Call } from './support.js';
@@ -55,6 +56,13 @@ describe('every route × every scope × no key', () => {
     expect(scopeOf('POST', '/api/v1/tasks/:task_id/replay')).toBe('admin');
     expect(scopeOf('GET', '/api/v1/events')).toBe('read');
     expect(scopeOf('GET', '/healthz')).toBe('open');
+  });
+
+  it('R-AD3: the lobby knows exactly the calls of workers, which it lets in first', () => {
+    const routes = http().app.scopedRoutes();
+    const ofWorkers = routes.filter(({ scope }) => scope === 'worker');
+    expect(ofWorkers.length).toBeGreaterThan(5);
+    expect(routes.filter(({ path }) => isOfWorkers(path))).toEqual(ofWorkers);
   });
 
   it('R-AD6: a route that does not say its scope does not start', async () => {

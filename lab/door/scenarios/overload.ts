@@ -130,7 +130,7 @@ function arrangementRow({ isApart }: OverloadStand): Row {
   return noted({
     what: 'where they run',
     measured: isApart
-      ? 'server and Postgres on cores of their own, the worker on another; the load on a third, or where there is time'
+      ? 'server and Postgres on cores of their own, the worker on another; the load on a third, or with the worker, which goes first'
       : 'all on all cores: the load takes from what it loads',
     numbers: { isApart: Number(isApart) },
   });
