@@ -1,7 +1,7 @@
 import type { TaskId } from '../domain/ids.js';
 import { LockedError } from '../store/database.js';
-import { findStates } from '../store/read-tasks.js';
-import { walkQueued, type QueuedCursor } from '../store/walk-line.js';
+import type { ReadyRow } from '../store/task-row.js';
+import { findQueued, walkQueued, type QueuedCursor } from '../store/walk-line.js';
 import { instant, type EngineContext } from './context.js';
 import type { Feeder } from './feeder.js';
 import type { Throughput } from './throughput.js';
@@ -51,26 +51,26 @@ export class LostEntries {
     const { rows, next } = await walkQueued(db, this.#cursor, walkedAtOnce, instant(this.#context));
     this.#cursor = next;
     const lost = await this.#findLost(rows.map(({ taskId }) => taskId));
-    if (lost.size === 0) return;
-    const offers = rows.filter(({ taskId }) => lost.has(taskId));
-    const answer = await ready.offer(offers);
+    if (lost.length === 0) return;
+    const answer = await ready.offer(lost);
     if (answer.kind === 'rebuild') return;
     const accepted = answer.outcomes.filter((outcome) => outcome === 'accepted').length;
     this.#throughput.reoffered.add(db.nowMs(), accepted);
-    await this.#giveBack(offers.filter((_, index) => answer.outcomes[index] === 'full'));
+    await this.#giveBack(lost.filter((_, index) => answer.outcomes[index] === 'full'));
   }
 
   /**
    * Queued, and not held. What was taken and completed since it was read looks the same at first:
-   * offered again, it would hold a place that the feeder has promised to another.
+   * offered again, it would hold a place that the feeder has promised to another. And what was given
+   * another priority since is offered as it is now.
    */
-  async #findLost(taskIds: readonly TaskId[]): Promise<ReadonlySet<TaskId>> {
+  async #findLost(taskIds: readonly TaskId[]): Promise<readonly ReadyRow[]> {
     const { db, ready } = this.#context;
     const missing = taskIds.length === 0 ? [] : await ready.missing(taskIds);
-    if (missing.length === 0) return new Set();
-    const states = await findStates(db, missing);
-    const queued = missing.filter((taskId) => states.get(taskId) === 'queued');
-    return new Set(await ready.missing(queued));
+    if (missing.length === 0) return [];
+    const queued = await findQueued(db, missing, instant(this.#context));
+    const lost = new Set(await ready.missing(queued.map(({ taskId }) => taskId)));
+    return queued.filter(({ taskId }) => lost.has(taskId));
   }
 
   /** A row that somebody holds is met again in the next lap. */

@@ -1,3 +1,4 @@
+import type { TaskId } from '../domain/ids.js';
 import { rankOf } from '../domain/priority.js';
 import { arrayLiteral } from './columns.js';
 import type { Instant, Queryable } from './database.js';
@@ -120,6 +121,23 @@ export async function walkQueued(
     rows: found.filter((row) => row.id !== null).map(readyOf),
     next: isEnd ? null : cursorAt(last),
   };
+}
+
+/** Of these, those that are queued, as they are now. Index: the primary key. */
+export async function findQueued(
+  db: Queryable,
+  taskIds: readonly TaskId[],
+  now: Instant,
+): Promise<ReadyRow[]> {
+  const rows = await db.query<ReadyTaskRow>(
+    `select
+       id, queue, task_type, capabilities, priority, seq, cost,
+       date_part('epoch', coalesce($2::timestamptz, now()) - eligible_at) * 1000 as age_ms,
+       date_part('epoch', eligible_at) * 1000 as eligible_ms
+     from sluice.tasks where id = any($1::uuid[]) and status = 'queued'`,
+    [taskIds, now],
+  );
+  return rows.map(readyOf);
 }
 
 function cursorAt(row: WalkRow | EmptyWindowRow): QueuedCursor {
