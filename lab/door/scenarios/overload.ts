@@ -172,17 +172,18 @@ function throughputRow({ over, peak }: Pressed): Row {
 function answerRows({ submits }: Phase): Row[] {
   const accepted = answersOf(submits, 201);
   const refused = refusalsOf(submits);
-  const others = totalOf(submits) - accepted.count - refused.count + submits.unanswered;
+  const others = otherAnswers(submits, [201, 429, 503]);
+  const wrong = totalOf(others) + submits.withoutRetryAfter;
   const perSecond = (value: number) => count(value / submits.seconds);
   return [
     judged(
       {
         what: 'submits a second: accepted; refused; any other answer, or refused without Retry-After',
-        measured: `${perSecond(accepted.count)}; ${perSecond(refused.count)}; ${others + submits.withoutRetryAfter}`,
-        numbers: { accepted: accepted.count, refused: refused.count, others },
+        measured: `${perSecond(accepted.count)}; ${perSecond(refused.count)}; ${wrong}${named(others)}`,
+        numbers: { accepted: accepted.count, refused: refused.count, ...others },
       },
       '…; …; 0',
-      others + submits.withoutRetryAfter === 0 && refused.count > accepted.count,
+      wrong === 0 && refused.count > accepted.count,
     ),
     judged(
       {
@@ -213,21 +214,37 @@ function refusalsOf(submits: FloodReport) {
   };
 }
 
-function totalOf({ answers }: FloodReport): number {
-  return Object.values(answers).reduce((sum, one) => sum + one.count, 0);
+/** How many there were of each, by status or by what went wrong with the connection. */
+function otherAnswers(
+  { answers, unanswered }: FloodReport,
+  expected: readonly number[],
+): Readonly<Record<string, number>> {
+  const counts = Object.entries(answers).map(([what, one]) => [what, one.count] as const);
+  const others = counts.filter(([what]) => !expected.includes(Number(what)));
+  return Object.fromEntries(unanswered === 0 ? others : [...others, ['unanswered', unanswered]]);
+}
+
+function totalOf(counts: Readonly<Record<string, number>>): number {
+  return Object.values(counts).reduce((sum, one) => sum + one, 0);
+}
+
+function named(counts: Readonly<Record<string, number>>): string {
+  const parts = Object.entries(counts).map(([what, times]) => `${what} × ${times}`);
+  return parts.length === 0 ? '' : ` (${parts.join(', ')})`;
 }
 
 function healthRow({ health }: Phase): Row {
   const { p50, p99, most, count: answered } = answersOf(health, 200);
-  const others = totalOf(health) - answered + health.unanswered;
+  const others = otherAnswers(health, [200]);
+  const wrong = totalOf(others);
   return judged(
     {
       what: '/healthz, from a process of its own: p50; p99; most; not answered. How late it was itself, p99',
-      measured: `${ms(p50)}; ${ms(p99)}; ${ms(most)}; ${others}. ${ms(health.loopDelayMs)}`,
-      numbers: { p50, p99, most, others, answered },
+      measured: `${ms(p50)}; ${ms(p99)}; ${ms(most)}; ${wrong}${named(others)}. ${ms(health.loopDelayMs)}`,
+      numbers: { p50, p99, most, ...others, answered },
     },
     `p99 < ${wantedHealthMs} ms`,
-    p99 < wantedHealthMs && others === 0 && answered > 0,
+    p99 < wantedHealthMs && wrong === 0 && answered > 0,
   );
 }
 
