@@ -17,7 +17,7 @@ describeOnEveryDatabase('findHeads', (db) => {
     await submitTasks(
       db(),
       [
-        ...newTasks(2, { queue: 'a', hasRoom: false, taskType: 'backlog' }),
+        ...newTasks(2, { queue: 'a', isOffered: false, taskType: 'unoffered' }),
         newTask({ queue: 'a', delaySeconds: 60, taskType: 'later' }),
         ...newTasks(2, { queue: 'b' }),
       ],

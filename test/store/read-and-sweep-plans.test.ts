@@ -222,9 +222,9 @@ describe('R-ST1: plans on 100,000 tasks that were never analyzed', () => {
          (id, queue, task_type, priority, status, waits_for, created_at, eligible_at, queued_at,
           dispatch_deadline_seconds, expires_at, timeout_seconds, max_retries, workflow_id, tags)
        select ${idOf('n')}, 'q' || n % 5, 'chat', n % 3,
-         case when n % 2 = 0 then 'queued' else 'pending' end,
-         case when n % 2 = 0 then null when n % 10 = 1 then 'workflow' else 'room' end,
-         $2, $2, case when n % 2 = 0 then $2::timestamptz end, 60,
+         case when n % 10 = 1 then 'pending' else 'queued' end,
+         case when n % 10 = 1 then 'workflow' end,
+         $2, $2, case when n % 10 <> 1 then $2::timestamptz end, 60,
          $2::timestamptz + n * interval '1 second', 600, 3,
          case when n % 10 = 1 then 'w' || n % 100 end, array['t' || n % 7]
        from generate_series(1, ${waiting}) n`,
