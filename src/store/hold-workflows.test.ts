@@ -99,7 +99,7 @@ describeOnEveryDatabase('a member that is cancelled while it runs keeps its plac
 
   it('and the lap over stuck workflows does not take it for stuck', async () => {
     expect(await releaseStuckWorkflows(db(), null, 10, atSecond(6))).toEqual({
-      windows: [],
+      released: 0,
       next: null,
     });
     expect(await waitsOf(db(), next)).toEqual(['workflow']);
@@ -149,7 +149,7 @@ describeOnEveryDatabase('a member that is replayed', (db) => {
       const last = await seedTask(db(), behind);
       await replayTasks(db(), [skipped.taskId], {}, atSecond(5));
       const [ended] = await endAttempts(db(), [toDeadLetter(later)], atSecond(6));
-      expect(ended).toMatchObject({ to: 'dead_letter', released: { priority: 'medium' } });
+      expect(ended).toMatchObject({ to: 'dead_letter', released: true });
       expect(await waitsOf(db(), skipped, last)).toEqual(['time', 'workflow']);
     },
   );
