@@ -292,6 +292,7 @@ export class Engine implements api.SluiceApi {
     await this.#rebuild();
     // What a process committed and died before it could tell.
     await this.#queues.tellAll();
+    await this.#feeder.fill();
     const feeding = this.#loop(() => this.#whileServing(() => this.#feeder.tick()));
     this.#feeder.begin(() => {
       feeding.wake();

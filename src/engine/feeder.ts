@@ -74,6 +74,12 @@ export class Feeder {
     return this.#behind.has(window);
   }
 
+  /** Fills a ready queue that was begun anew: nothing is taken from it before. */
+  async fill(): Promise<void> {
+    await this.#discover();
+    while (this.#hungry.size > 0) await this.#feed();
+  }
+
   /** Rows of these windows were left in line. */
   noteLeft(windows: Iterable<Window>): void {
     if (this.#wake === null) return;
@@ -226,7 +232,7 @@ export class Feeder {
     const stretches = hungry.map((wanted, index) => stretchOf(wanted, lines[index] ?? []));
     await this.#context.ready.feed(stretches);
     // Whether there is more, or it has to be read again: the next look tells.
-    this.noteLeft(windows);
+    for (const { window } of hungry) this.#note(window);
   }
 
   /** Those with room that is worth a statement. One that nothing was left of is let go. */

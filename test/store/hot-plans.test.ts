@@ -232,7 +232,11 @@ async function stockOf(db: Database): Promise<Stock> {
   );
   const seconds = firsts.map(({ workflowId }) => newTask({ workflowId }));
   await submitTasks(db, [...tasks, ...firsts, ...seconds], null);
-  await wakeDue(db, batch, null);
+  await db.query(
+    `update sluice.tasks set status = 'queued', waits_for = null, queued_at = now()
+     where id = any($1::uuid[])`,
+    [firsts.map((task) => task.taskId)],
+  );
   const queued = tasks.slice(batch).map((task) => task.taskId);
   const claims = [...tasks.slice(0, batch), ...firsts].map((task) => claimOf(task.taskId));
   const held = await claimTasks(db, claims, 0, 30_000, null);

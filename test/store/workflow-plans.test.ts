@@ -7,7 +7,7 @@ import type { Held } from '../../src/protocol/api.js';
 import { cancelTasks, findCancellable } from '../../src/store/cancel-tasks.js';
 import type { Database } from '../../src/store/database.js';
 import { endAttempts } from '../../src/store/end-attempts.js';
-import { readLines } from '../../src/store/feed-line.js';
+import { readLines, wakeDue } from '../../src/store/feed-line.js';
 import { completeTasks } from '../../src/store/finish-tasks.js';
 import { freeHeldWorkflows, letGoOfCancelled } from '../../src/store/hold-workflows.js';
 import { listTasks } from '../../src/store/list-tasks.js';
@@ -76,6 +76,7 @@ class Stock {
   /** The head of a workflow, running. */
   async hold(workflowId: string): Promise<Held> {
     const lane = { queue: workflowId, taskType: 'chat', capabilities: [] };
+    await wakeDue(this.db, 100, null);
     const from = { eligibleAtMs: 0, seq: 0 };
     const wanted = { window: { lane, priority: 'medium' as const }, from, limit: 1 };
     const [[head] = []] = await readLines(this.db, [wanted], null);
@@ -205,7 +206,7 @@ const cases: [string, Prepare][] = [
   [
     'to cancel the head of',
     async (stock) => {
-      const taskId = await stock.pick(`workflow_id = 'long' and status = 'queued'`);
+      const taskId = await stock.pick(`workflow_id = 'long' and (status = 'queued' or waits_for = 'time')`);
       return (db) => cancelTasks(db, [taskId], null);
     },
   ],
