@@ -70,10 +70,6 @@ export class Feeder {
     this.#held.clear();
   }
 
-  isBehind(window: Window): boolean {
-    return this.#behind.has(window);
-  }
-
   /** Fills a ready queue that was begun anew: nothing is taken from it before. */
   async fill(): Promise<void> {
     await this.#discover();
@@ -81,17 +77,21 @@ export class Feeder {
   }
 
   /** Rows of these windows were left in line. */
-  noteLeft(windows: Iterable<Window>): void {
-    if (this.#wake === null) return;
-    for (const window of windows) this.#note(window);
-    if (this.#hungry.size > 0) this.#wake();
+  noteLeft(rows: readonly Window[]): void {
+    let noted: Window | null = null;
+    for (const row of rows) {
+      // Neighbours are of one window, as a rule.
+      if (row.lane === noted?.lane && row.priority === noted.priority) continue;
+      this.#note(row);
+      noted = row;
+    }
+    if (noted !== null) this.#wake?.();
   }
 
   /** The ready queue was away or closed, and is told as soon as it is back. */
   noteUnoffered(offers: readonly Offer[]): void {
-    if (this.#wake === null) return;
     this.#unoffered.add(offers);
-    this.#wake();
+    this.#wake?.();
   }
 
   /** Something is due in `delayMs`, sooner than the next look may be. */

@@ -7,13 +7,9 @@ export function isBefore(a: Position, b: Position): boolean {
   return a.eligibleAtMs === b.eligibleAtMs ? a.seq < b.seq : a.eligibleAtMs < b.eligibleAtMs;
 }
 
-/** The first of those given. */
-export function firstOf(...positions: readonly (Position | null)[]): Position | null {
-  let first: Position | null = null;
-  for (const position of positions) {
-    if (position !== null && (first === null || isBefore(position, first))) first = position;
-  }
-  return first;
+/** Without all else that an offer has. */
+function copyOf({ eligibleAtMs, seq }: Position): Position {
+  return { eligibleAtMs, seq };
 }
 
 /**
@@ -29,14 +25,15 @@ export class LeftLine implements Left {
 
   constructor(window: Window, from: Position, round: number) {
     this.window = window;
-    this.from = from;
+    this.from = copyOf(from);
     this.round = round;
   }
 
-  leave({ eligibleAtMs, seq }: Position): void {
-    const position = { eligibleAtMs, seq };
-    if (isBefore(position, this.from)) this.from = position;
-    this.#leftSince = firstOf(this.#leftSince, position);
+  leave(position: Position): void {
+    if (isBefore(position, this.from)) this.from = copyOf(position);
+    if (this.#leftSince === null || isBefore(position, this.#leftSince)) {
+      this.#leftSince = copyOf(position);
+    }
   }
 
   beginFeed(round: number): void {
@@ -46,7 +43,8 @@ export class LeftLine implements Left {
 
   /** False: there is nothing left. */
   feed(next: Position | null, round: number): boolean {
-    const from = firstOf(next, this.#leftSince);
+    const left = this.#leftSince;
+    const from = left === null || (next !== null && isBefore(next, left)) ? next : left;
     this.beginFeed(round);
     if (from === null) return false;
     this.from = from;

@@ -25,8 +25,7 @@ export class LeftLines {
       return;
     }
     const window = { lane: lane.lane, priority: priorityOf(rank) };
-    const { eligibleAtMs, seq } = position;
-    const line = new LeftLine(window, { eligibleAtMs, seq }, this.#nextRound());
+    const line = new LeftLine(window, position, this.#nextRound());
     this.#lines.add(line);
     lane.setLeft(rank, line);
     this.#note(lane, 1);

@@ -32,11 +32,7 @@ describeOnEveryDatabase('readLines', (db) => {
       [wanted('b', 'high', 9), wanted('none', 'low', 9), wanted('a', 'medium', 4)],
       later(5_000),
     );
-    expect(lines.map(idsOf)).toEqual([
-      idsOf(other),
-      [],
-      idsOf([...old, ...young.slice(0, 1)]),
-    ]);
+    expect(lines.map(idsOf)).toEqual([idsOf(other), [], idsOf([...old, ...young.slice(0, 1)])]);
     expect(lines[0]?.[0]).toEqual({
       taskId: other[0]?.taskId,
       lane: { queue: 'b', taskType: 'chat', capabilities: [] },

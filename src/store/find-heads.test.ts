@@ -33,7 +33,7 @@ describeOnEveryDatabase('findHeads', (db) => {
       ageMs: 1_500,
       cost: { t: 1 },
     });
-    expect(await findHeads(db(), 'a', 2, now)).toHaveLength(1);
+    expect(await findHeads(db(), 'a', 2, now)).toHaveLength(2);
     expect(await findHeads(db(), 'nobody', 100, now)).toEqual([]);
   });
 });

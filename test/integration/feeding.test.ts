@@ -211,7 +211,14 @@ describeOnEveryDatabase('the feeder', (db) => {
       })),
     );
     expect(await feeder.tick()).toBeGreaterThan(0);
-    await ready.restore({ generation: 2, limits: [], queues: [], levels: [], running: [], behind: [] });
+    await ready.restore({
+      generation: 2,
+      limits: [],
+      queues: [],
+      levels: [],
+      running: [],
+      behind: [],
+    });
     await feeding.feed();
     const taken = await feeding.take(10);
     expect(taken.map(({ taskId }) => taskId)).toEqual(waiting);

@@ -206,7 +206,9 @@ const cases: [string, Prepare][] = [
   [
     'to cancel the head of',
     async (stock) => {
-      const taskId = await stock.pick(`workflow_id = 'long' and (status = 'queued' or waits_for = 'time')`);
+      const taskId = await stock.pick(
+        `workflow_id = 'long' and (status = 'queued' or waits_for = 'time')`,
+      );
       return (db) => cancelTasks(db, [taskId], null);
     },
   ],

@@ -17,7 +17,14 @@ import { openRedis, type RedisConnection } from './connection.js';
 import { RedisReadyQueue } from './redis-ready-queue.js';
 
 const prefix = 'sluice:{test}:';
-const blank: ReadyState = { generation: 1, limits: [], queues: [], levels: [], running: [], behind: [] };
+const blank: ReadyState = {
+  generation: 1,
+  limits: [],
+  queues: [],
+  levels: [],
+  running: [],
+  behind: [],
+};
 const closing: (() => Promise<unknown>)[] = [];
 
 afterEach(async () => {
