@@ -26,7 +26,7 @@ export function textsOf(reply: Reply | undefined): string[] {
   return listOf(reply).map(String);
 }
 
-export function numbersOf(reply: Reply | undefined): number[] {
+function numbersOf(reply: Reply | undefined): number[] {
   return listOf(reply).map(Number);
 }
 
