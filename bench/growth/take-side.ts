@@ -45,7 +45,14 @@ async function openOnRedis(url: string): Promise<Opened> {
 async function open(ready: ReadyQueue): Promise<void> {
   const begun = await ready.beginRestore(1);
   if (begun !== 'yours') throw new Error('somebody else uses this queue');
-  await ready.restore({ generation: 1, limits: [], queues: [], levels: [], running: [] });
+  await ready.restore({
+    generation: 1,
+    limits: [],
+    queues: [],
+    levels: [],
+    running: [],
+    behind: [],
+  });
 }
 
 async function offer(ready: ReadyQueue, offers: readonly Offer[]): Promise<void> {

@@ -4,12 +4,15 @@ import { connect } from 'node:net';
 import { URL } from 'node:url';
 
 const endOfHead = '\r\n\r\n';
+/** A server closes what nobody used for as long as it says: a call just then would be lost. */
+const sparedMs = 2_000;
 
 export class Lane {
   #url;
   #socket = null;
   #text = '';
   #answered = null;
+  #usableUntilMs = Infinity;
 
   constructor(url) {
     this.#url = new URL(url);
@@ -18,6 +21,7 @@ export class Lane {
   /** `onAnswer(status, head)`, or `onAnswer(0, reason)` when there was none. */
   call(request, onAnswer) {
     this.#answered = onAnswer;
+    if (performance.now() > this.#usableUntilMs) this.#leave();
     this.#socket ??= this.#open();
     this.#socket.write(request);
   }
@@ -45,8 +49,17 @@ export class Lane {
     const [, length = '0'] = /\r\ncontent-length: (\d+)/.exec(head) ?? [];
     if (this.#text.length < headEnds + endOfHead.length + Number(length)) return;
     this.#text = '';
-    if (head.includes('\r\nconnection: close')) this.#socket = null;
+    const [, keptSeconds = Infinity] = /\r\nkeep-alive: timeout=(\d+)/.exec(head) ?? [];
+    this.#usableUntilMs = performance.now() + Number(keptSeconds) * 1000 - sparedMs;
+    if (head.includes('\r\nconnection: close')) this.#leave();
     this.#answer(Number(head.slice(9, 12)), head);
+  }
+
+  /** The other side closes it, or has done so. */
+  #leave() {
+    this.#socket?.end();
+    this.#socket = null;
+    this.#usableUntilMs = Infinity;
   }
 
   #lost(socket, reason) {

@@ -228,7 +228,7 @@ export class TaskBook {
 
 /** Past its turn: in line, with a worker, or back from one. */
 function isOut({ status, waits_for }: Written): boolean {
-  return status === 'queued' || isLeased(status) || waits_for === 'room' || waits_for === 'time';
+  return status === 'queued' || isLeased(status) || waits_for === 'time';
 }
 
 function isHalting({ status, halts_workflow }: Task): boolean {

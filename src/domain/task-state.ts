@@ -11,8 +11,8 @@ export const taskStates = [
 
 export type TaskState = (typeof taskStates)[number];
 
-/** What a `pending` task waits for: its lane to have room, a time, or its turn in its workflow. */
-export type WaitsFor = 'room' | 'time' | 'workflow';
+/** What a `pending` task waits for: a time, or its turn in its workflow. */
+export type WaitsFor = 'time' | 'workflow';
 
 export interface Transition {
   readonly verb: string;
@@ -23,14 +23,9 @@ export interface Transition {
 
 /** The only transitions there are. The picture in the docs is generated from this table. */
 export const transitions: readonly Transition[] = [
-  { verb: 'submit', from: 'new', to: 'queued', when: 'its lane has room' },
-  { verb: 'submit', from: 'new', to: 'pending', when: 'no room, not due, or behind its workflow' },
-  {
-    verb: 'feed',
-    from: 'pending',
-    to: 'queued',
-    when: 'due, first in line, and its lane has room',
-  },
+  { verb: 'submit', from: 'new', to: 'queued', when: 'it is due' },
+  { verb: 'submit', from: 'new', to: 'pending', when: 'not due, or behind its workflow' },
+  { verb: 'get in line', from: 'pending', to: 'queued', when: 'its time has come' },
   { verb: 'claim', from: 'queued', to: 'executing', when: 'a worker that starts at once takes it' },
   { verb: 'claim', from: 'queued', to: 'assigned', when: 'a worker that prefetches takes it' },
   { verb: 'start', from: 'assigned', to: 'executing', when: 'its worker begins' },

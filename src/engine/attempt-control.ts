@@ -60,7 +60,7 @@ export class AttemptControl {
     if (lost.length === 0) return;
     const leases = lost.map(({ lease }) => lease);
     await letGoOfCancelled(this.#context.db, leases, instant(this.#context));
-    this.#feeder.noteUnknownBacklog();
+    this.#feeder.noteDue(0);
   }
 
   async #fenced({ taskId }: Held, write: Promise<boolean>): Promise<void> {

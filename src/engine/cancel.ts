@@ -93,7 +93,7 @@ export class Cancel {
   #tell(row: CancelledRow): void {
     const { taskId, queue, taskType, priority, from, attempt, workerId, workflowId } = row;
     if (workerId !== null) this.#news.tell({ kind: 'cancelled', workerId, taskId });
-    if (workflowId !== null) this.#feeder.noteUnknownBacklog();
+    if (workflowId !== null) this.#feeder.noteDue(0);
     const outcome = isLeased(from) ? ({ outcome: 'cancelled' } as const) : {};
     const move = { from, to: 'cancelled', attempt } as const;
     tell(this.#context, { taskId, queue, taskType, priority, ...move, ...outcome });

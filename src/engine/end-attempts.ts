@@ -43,11 +43,8 @@ export class EndAttempts {
 
   #note(row: EndedRow, end: AttemptEnd): void {
     const { taskId, queue, taskType, priority, from, to, attempt, runMs } = row;
-    if (end.next.kind === 'pending') {
-      if (end.next.delayMs > 0) this.#feeder.noteDue(end.next.delayMs);
-      else this.#feeder.noteBacklog(row.window);
-    }
-    if (row.released !== null) this.#feeder.noteBacklog(row.released);
+    if (end.next.kind === 'pending') this.#feeder.noteDue(end.next.delayMs);
+    if (row.released) this.#feeder.noteDue(0);
     tell(this.#context, {
       taskId,
       queue,

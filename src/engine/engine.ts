@@ -44,7 +44,6 @@ import { Submit } from './submit.js';
 import { Hearing, Sweeper } from './sweeper.js';
 import { Throughput } from './throughput.js';
 import { WakeRelay } from './wake-relay.js';
-import { Places } from './windows.js';
 import { WorkerJudge } from './worker-judge.js';
 
 export type Role =
@@ -136,15 +135,13 @@ export class Engine implements api.SluiceApi {
         judge.forgive(queue);
       },
     });
-    const places = new Places(context.ready);
-    this.#feeder = new Feeder(context, this.#queues, places);
+    this.#feeder = new Feeder(context, this.#queues);
     const endAttempts = new EndAttempts(context, this.#feeder, this.#slots);
     this.#admission = new Admission(context, this.#queues);
     this.#submit = new Submit(context, {
       admission: this.#admission,
       feeder: this.#feeder,
       queues: this.#queues,
-      places,
       throughput: this.#throughput,
       isServing: () => this.notServing() === null,
     });
@@ -295,7 +292,7 @@ export class Engine implements api.SluiceApi {
     await this.#rebuild();
     // What a process committed and died before it could tell.
     await this.#queues.tellAll();
-    await this.#feeder.discover();
+    await this.#feeder.fill();
     const feeding = this.#loop(() => this.#whileServing(() => this.#feeder.tick()));
     this.#feeder.begin(() => {
       feeding.wake();
@@ -346,7 +343,10 @@ export class Engine implements api.SluiceApi {
   #rebuild(): Promise<Rebuilt> {
     this.#rebuilding ??= rebuild(this.#context, this.#queues, this.#checkpoints)
       .then((rebuilt) => {
-        if (rebuilt === 'anew') this.#waiters.lookAgain();
+        if (rebuilt === 'anew') {
+          this.#feeder.discoverSoon();
+          this.#waiters.lookAgain();
+        }
         return rebuilt;
       })
       .finally(() => {

@@ -43,10 +43,11 @@ export class Explain {
     if (hasEnded(status) || isLeased(status)) return { taskId, status, reasons: [] };
     const now = await this.#limitsNow(task.queue);
     const waitsFor = status === 'pending' ? await findWaitsFor(this.#context.db, taskId) : null;
-    const isInLine = status === 'queued' || waitsFor === 'room';
+    const isInLine = status === 'queued';
     const workers = await findActiveWorkers(this.#context.db, maxWorkersLookedAt);
     const reasons = [
-      ...backlogReason(task, waitsFor, now.settings),
+      ...pendingReason(task, waitsFor),
+      ...(isInLine ? await this.#roomReason(task, now.settings) : []),
       ...pauseReason(now),
       ...circuitReason(now),
       ...concurrencyReason(now),
@@ -81,6 +82,15 @@ export class Explain {
     return [...shortReasons({ cost: task.cost ?? {} }, now), ...heldUpReasons(task, head, now)];
   }
 
+  /** In line behind all that the ready queue holds of its window. */
+  async #roomReason(task: TaskView, { maxReady }: QueueSettings): Promise<WaitReason[]> {
+    const { ready } = this.#context;
+    const [look] = await ready.look([{ lane: laneOf(task), priority: task.priority }]);
+    if (!look?.left || (await ready.missing([task.taskId])).length === 0) return [];
+    const detail = `Its part of the ready queue holds ${String(maxReady)} at most; it comes in when one is taken.`;
+    return [{ kind: 'no_room', detail }];
+  }
+
   async #positionReason({ taskId, queue }: TaskView): Promise<WaitReason[]> {
     const position = await this.#context.ready.position(taskId, countedPositions);
     if (position === null || position === 0) return [];
@@ -89,11 +99,7 @@ export class Explain {
   }
 }
 
-function backlogReason(
-  task: TaskView,
-  waitsFor: WaitsFor | null,
-  { maxReady }: QueueSettings,
-): WaitReason[] {
+function pendingReason(task: TaskView, waitsFor: WaitsFor | null): WaitReason[] {
   switch (waitsFor) {
     case 'time': {
       const why = task.attempt > 0 ? 'It waits before its next attempt.' : 'It is not due yet.';
@@ -102,10 +108,6 @@ function backlogReason(
     case 'workflow': {
       const detail = `An earlier task of workflow ${String(task.workflowId)} has not ended well yet.`;
       return [{ kind: 'workflow', detail }];
-    }
-    case 'room': {
-      const detail = `Its part of the ready queue holds ${String(maxReady)} at most; it comes in when one is taken.`;
-      return [{ kind: 'no_room', detail }];
     }
     case null:
       return [];

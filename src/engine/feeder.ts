@@ -1,22 +1,19 @@
-import type { TaskId } from '../domain/ids.js';
 import type { TaskEvent } from '../protocol/events.js';
-import { feedBacklog, lookForWork, wakeDue } from '../store/feed-backlog.js';
-import type { ReadyRow } from '../store/task-row.js';
+import { findNextDue, readLines, wakeDue, type WantedFromLine } from '../store/feed-line.js';
 import { withFeedTurns } from '../store/feed-turn.js';
-import { returnToBacklog } from '../store/return-to-backlog.js';
-import { findBacklog } from '../store/walk-line.js';
-import type { Window } from '../ready/ready-queue.js';
+import type { ReadyRow } from '../store/task-row.js';
+import type { Left, Offer, Position, Stretch, Window } from '../ready/ready-queue.js';
 import { instant, tellAll, type EngineContext } from './context.js';
 import { HeldOffers } from './held-offers.js';
 import type { QueueDirectory } from './queue-directory.js';
-import { WindowMap, type Places } from './windows.js';
+import { Unoffered } from './unoffered.js';
+import { WindowMap } from './windows.js';
 
-const maxFedAtOnce = 2_000;
+const maxFedAtOnce = 1_000;
 /** Of a window among many hungry ones; with as many places free, a window is worth feeding. */
 const leastShare = 100;
 const maxDueAtOnce = 2_000;
 const maxWindowsAtOnce = 500;
-const maxDiscoveredAtOnce = 1_000;
 const lockedWaitMs = 100;
 const closedWaitMs = 100;
 const troubleWaitMs = 500;
@@ -26,64 +23,80 @@ const busyWaitMs = 10;
 const lookIntervalMs = 50;
 const windowsPerMs = 10;
 
+/** A window to be fed: how many it has room for, and where its line was left. */
+interface Hungry extends WantedFromLine {
+  readonly window: Window;
+  readonly left: Left;
+}
+
 /**
- * Moves backlog to the ready queue, oldest first, as room appears. It looks only at windows that
- * are hungry: their backlog is new, or they were taken from. A full window costs nothing.
+ * Reads the line in Postgres where the ready queue left it, oldest first, as room appears; nothing is
+ * written. It looks only at windows that are hungry: they were left behind just now, or were taken
+ * from. A full window costs nothing.
  *
  * With a ready queue that servers share, each has its feeder, and they take turns at a window. A
- * server hears only of what its own workers take, so windows with backlog are looked at many times
- * a second. What found no room after all goes back to Postgres, where the oldest is fed first,
- * whoever feeds next.
+ * server hears only of what its own workers take, so windows that are behind are looked at many times
+ * a second.
  */
 export class Feeder {
   readonly #context: EngineContext;
   readonly #isShared: boolean;
   readonly #queues: QueueDirectory;
-  readonly #places: Places;
-  /** Windows that have backlog, as far as is known, and how often that was said. */
-  readonly #backlog = new WindowMap<number>();
+  /** Windows that are behind, as far as is known here. */
+  readonly #behind = new WindowMap<true>();
   readonly #hungry = new WindowMap<true>();
-  /** Fed, but the ready queue was away or closed: nothing is fed before these are offered. */
-  #unoffered: readonly ReadyRow[] = [];
+  readonly #unoffered = new Unoffered();
   readonly #held = new HeldOffers();
   #nextDiscoveryMs = 0;
   #nextDueMs = 0;
   #nextLookMs = Number.POSITIVE_INFINITY;
-  /** Null while another process serves: its feeder finds what is noted here. */
+  /** Null while another process serves: its feeder finds what is due. */
   #wake: (() => void) | null = null;
 
-  constructor(context: EngineContext, queues: QueueDirectory, places: Places) {
+  constructor(context: EngineContext, queues: QueueDirectory) {
     this.#context = context;
     this.#isShared = context.mode === 'redis';
     this.#queues = queues;
-    this.#places = places;
   }
 
   begin(wake: () => void): void {
     this.#wake = wake;
-    wake();
+    this.discoverSoon();
   }
 
   end(): void {
     this.#wake = null;
-    this.#backlog.clear();
+    this.#behind.clear();
     this.#hungry.clear();
-    this.#unoffered = [];
+    this.#unoffered.clear();
     this.#held.clear();
   }
 
-  hasBacklog(window: Window): boolean {
-    return this.#backlog.has(window);
+  /** Fills a ready queue that was begun anew: nothing is taken from it before. */
+  async fill(): Promise<void> {
+    await this.#discover();
+    while (this.#hungry.size > 0) await this.#feed();
   }
 
-  /** Work of this window stays in Postgres: new work queues up behind it. */
-  noteBacklog(window: Window): void {
-    if (this.#wake === null) return;
-    this.#note(window);
-    this.#wake();
+  /** Rows of these windows were left in line. */
+  noteLeft(rows: readonly Window[]): void {
+    let noted: Window | null = null;
+    for (const row of rows) {
+      // Neighbours are of one window, as a rule.
+      if (row.lane === noted?.lane && row.priority === noted.priority) continue;
+      this.#note(row);
+      noted = row;
+    }
+    if (noted !== null) this.#wake?.();
   }
 
-  /** Something falls due in `delayMs`, sooner than the next look may be. */
+  /** The ready queue was away or closed, and is told as soon as it is back. */
+  noteUnoffered(offers: readonly Offer[]): void {
+    this.#unoffered.add(offers);
+    this.#wake?.();
+  }
+
+  /** Something is due in `delayMs`, sooner than the next look may be. */
   noteDue(delayMs: number): void {
     const dueMs = performance.now() + delayMs;
     if (dueMs >= this.#nextDueMs) return;
@@ -91,94 +104,88 @@ export class Feeder {
     this.#wake?.();
   }
 
-  /** Backlog appeared somewhere, for example behind a workflow's head: look for it at once. */
-  noteUnknownBacklog(): void {
+  /** The ready queue was filled anew: all of its lines are to be fed. */
+  discoverSoon(): void {
     this.#nextDiscoveryMs = 0;
     this.#wake?.();
   }
 
   /** These were taken from: refill them before they run dry. */
   noteTaken(windows: readonly Window[]): void {
-    if (this.#backlog.size === 0) return;
-    for (const window of windows) if (this.#backlog.has(window)) this.#hungry.set(window, true);
+    if (this.#behind.size === 0) return;
+    for (const window of windows) if (this.#behind.has(window)) this.#hungry.set(window, true);
     if (this.#hungry.size > 0) this.#wake?.();
-  }
-
-  /**
-   * Queued in Postgres, but without a place: to be fed again, before anything younger. Left as they
-   * are, they would wait until their window happens to have room when the sweeper comes by.
-   */
-  async giveBack(rows: readonly (Window & { readonly taskId: TaskId })[]): Promise<void> {
-    if (rows.length === 0) return;
-    await returnToBacklog(
-      this.#context.db,
-      rows.map(({ taskId }) => taskId),
-    );
-    if (this.#wake === null) return;
-    for (const row of rows) this.#note(row);
-    this.#wake();
   }
 
   async tick(): Promise<number> {
     if (this.#context.ready.trouble() !== null) return troubleWaitMs;
-    await this.#place(this.#unoffered);
-    if (performance.now() >= this.#nextDiscoveryMs) await this.#lookForWork();
+    if (!(await this.#tellUnoffered())) return closedWaitMs;
+    if (performance.now() >= this.#nextDiscoveryMs) await this.#discover();
     if (performance.now() >= this.#nextDueMs) await this.#wakeDue();
     if (performance.now() >= this.#nextLookMs) this.#lookAtAll();
-    if (this.#unoffered.length === 0) await this.#place(this.#held.due());
-    if (this.#unoffered.length === 0) await this.#feed();
-    if (this.#unoffered.length > 0) return closedWaitMs;
+    await this.#offer(this.#held.due());
+    await this.#feed();
     if (this.#hungry.size > 0) return 0;
     // What other servers' workers take, nobody tells.
-    if (this.#isShared && this.#backlog.size > 0) {
-      this.#lookIn(Math.max(lookIntervalMs, this.#backlog.size / windowsPerMs));
+    if (this.#isShared && this.#behind.size > 0) {
+      this.#lookIn(Math.max(lookIntervalMs, this.#behind.size / windowsPerMs));
     }
     const nextMs = Math.min(this.#nextDueMs, this.#nextDiscoveryMs, this.#nextLookMs);
     return Math.max(0, Math.min(nextMs, this.#held.nextMs) - performance.now());
   }
 
-  async #lookForWork(): Promise<void> {
-    const { db, settings } = this.#context;
+  /** Offers what came into line; what finds no room is fed when there is some. */
+  async #offer(rows: readonly ReadyRow[]): Promise<void> {
+    if (rows.length === 0) return;
+    const answer = await this.#context.ready.offer(rows);
+    if (answer.kind === 'rebuild') {
+      this.noteUnoffered(rows);
+      return;
+    }
+    this.#held.settle(rows, answer.outcomes);
+    this.noteLeft(rows.filter((_, index) => answer.outcomes[index] === 'left'));
+  }
+
+  /** False: it is still away or closed. Nothing is fed before it knows where its lines begin. */
+  async #tellUnoffered(): Promise<boolean> {
+    const places = this.#unoffered.takeAll();
+    if (places.length === 0) return true;
+    const isTold = await this.#context.ready.leave(places);
+    if (isTold) this.noteLeft(places);
+    else this.#unoffered.add(places);
+    return isTold;
+  }
+
+  /** Windows that others left behind, and died or forgot; and what is due soon. */
+  async #discover(): Promise<void> {
+    const { db, ready, settings } = this.#context;
     this.#nextDiscoveryMs = performance.now() + settings.discoverIntervalMs;
-    const { line, nextDueInMs } = await lookForWork(db, instant(this.#context));
-    if (nextDueInMs !== null && nextDueInMs <= settings.discoverIntervalMs) {
-      this.noteDue(nextDueInMs);
-    }
-    if (line) await this.#findBacklog();
-  }
-
-  /** Finds the windows that have backlog, whoever put it there: O(windows), not O(tasks). */
-  async discover(): Promise<void> {
-    this.#nextDiscoveryMs = performance.now() + this.#context.settings.discoverIntervalMs;
-    await this.#findBacklog();
-  }
-
-  async #findBacklog(): Promise<void> {
-    let after: Window | null = null;
-    for (;;) {
-      const { db } = this.#context;
-      const windows: readonly Window[] = await findBacklog(db, maxDiscoveredAtOnce, after);
-      for (const window of windows) this.#note(window);
-      after = windows.at(-1) ?? null;
-      if (windows.length < maxDiscoveredAtOnce) break;
-    }
-    await this.#queues.ensure(this.#backlog.windows().map(({ lane }) => lane.queue));
+    for (const window of await ready.listBehind()) this.#note(window);
+    await this.#queues.ensure(this.#behind.windows().map(({ lane }) => lane.queue));
+    this.#noteNextDue(await findNextDue(db, instant(this.#context)));
   }
 
   async #wakeDue(): Promise<void> {
-    const { db, settings } = this.#context;
-    const due = await wakeDue(db, maxDueAtOnce, instant(this.#context));
-    for (const window of due.windows) this.#note(window);
-    const { nextDueInMs } = due;
-    // What is later than the next look is told by it.
-    const isSoon = nextDueInMs !== null && nextDueInMs <= settings.discoverIntervalMs;
-    const delayMs = isSoon ? nextDueInMs : Infinity;
+    const { db } = this.#context;
+    // Whoever notes something meanwhile is heard.
+    this.#nextDueMs = Number.POSITIVE_INFINITY;
+    const rows = await wakeDue(db, maxDueAtOnce, instant(this.#context));
+    await this.#offer(rows);
+    tellAll(this.#context, rows, toDueEvent);
+    const nextDueInMs = await findNextDue(db, instant(this.#context));
     // What is due and yet was not woken is in somebody's hands: no use in asking again at once.
-    this.#nextDueMs = performance.now() + Math.max(due.woken === 0 ? lockedWaitMs : 0, delayMs);
+    const isLocked = rows.length === 0 && nextDueInMs !== null;
+    this.#noteNextDue(isLocked ? Math.max(lockedWaitMs, nextDueInMs) : nextDueInMs);
+  }
+
+  /** What is later than the next look is told by it. */
+  #noteNextDue(dueInMs: number | null): void {
+    if (dueInMs === null || dueInMs > this.#context.settings.discoverIntervalMs) return;
+    this.#nextDueMs = Math.min(this.#nextDueMs, performance.now() + dueInMs);
   }
 
   #note(window: Window): void {
-    this.#backlog.set(window, (this.#backlog.get(window) ?? 0) + 1);
+    this.#behind.set(window, true);
     this.#hungry.set(window, true);
   }
 
@@ -188,86 +195,57 @@ export class Feeder {
 
   #lookAtAll(): void {
     this.#nextLookMs = Number.POSITIVE_INFINITY;
-    for (const window of this.#backlog.windows()) this.#hungry.set(window, true);
+    for (const window of this.#behind.windows()) this.#hungry.set(window, true);
   }
 
   async #feed(): Promise<void> {
-    const hungry = this.#nextHungry();
-    if (hungry.size === 0) return;
-    if (this.#isShared) await this.#feedInTurn(hungry);
-    else await this.#feedNow(hungry);
+    const windows = this.#nextHungry();
+    if (windows.length === 0) return;
+    if (this.#isShared) await this.#feedInTurn(windows);
+    else await this.#feedNow(windows);
   }
 
-  async #feedInTurn(hungry: WindowMap<number>): Promise<void> {
-    const room = await this.#context.ready.room(hungry.windows());
-    // A turn costs Postgres something, a look does not.
-    const roomy = hungry
-      .windows()
-      .filter((window, index) => (room[index] ?? 0) >= this.#worthFeeding(window));
+  #nextHungry(): Window[] {
+    const windows = this.#hungry.windows().slice(0, maxWindowsAtOnce);
+    for (const window of windows) this.#hungry.delete(window);
+    return windows;
+  }
+
+  /** A turn costs Postgres something, a look does not. */
+  async #feedInTurn(windows: readonly Window[]): Promise<void> {
+    const looks = await this.#context.ready.look(windows);
+    const roomy = windows.filter((window, index) => {
+      const look = looks[index];
+      if (look?.left === null) this.#behind.delete(window);
+      return look?.left && look.room >= this.#worthFeeding(window);
+    });
     if (roomy.length === 0) return;
     await withFeedTurns(this.#context.db, roomy, async (areOurs) => {
-      const ours = new WindowMap<number>();
-      roomy.forEach((window, index) => {
-        if (areOurs[index] === true) ours.set(window, hungry.get(window) ?? 0);
-        else this.#lookIn(busyWaitMs);
-      });
+      const ours = roomy.filter((_, index) => areOurs[index] === true);
+      if (ours.length < roomy.length) this.#lookIn(busyWaitMs);
       await this.#feedNow(ours);
     });
   }
 
-  async #feedNow(wanted: WindowMap<number>): Promise<void> {
-    const reserved = await this.#places.reserve(wanted);
-    try {
-      await this.#feedInto(reserved);
-    } finally {
-      this.#places.giveBack(reserved);
-    }
+  async #feedNow(windows: readonly Window[]): Promise<void> {
+    const hungry = await this.#beginFeed(windows);
+    if (hungry.length === 0) return;
+    const lines = await readLines(this.#context.db, hungry, instant(this.#context));
+    const stretches = hungry.map((wanted, index) => stretchOf(wanted, lines[index] ?? []));
+    await this.#context.ready.feed(stretches);
+    // Whether there is more, or it has to be read again: the next look tells.
+    for (const { window } of hungry) this.#note(window);
   }
 
-  #nextHungry(): WindowMap<number> {
-    const wanted = new WindowMap<number>();
-    const share = Math.max(leastShare, Math.ceil(maxFedAtOnce / Math.max(1, this.#hungry.size)));
-    for (const window of this.#hungry.windows()) {
-      if (wanted.size === maxWindowsAtOnce) break;
-      this.#hungry.delete(window);
-      wanted.set(window, Math.min(share, this.#queues.settingsOf(window.lane.queue).maxReady));
-    }
-    return wanted;
-  }
-
-  async #feedInto(reserved: WindowMap<number>): Promise<void> {
-    const wanted = [...reserved.entries()]
-      .filter(([window, free]) => free >= this.#worthFeeding(window))
-      .map(([{ lane, priority }, limit]) => ({ lane, priority, limit }));
-    if (wanted.length === 0) return;
-    const saidBefore = wanted.map((window) => this.#backlog.get(window));
-    const rows = await feedBacklog(this.#context.db, wanted, instant(this.#context));
-    this.#settle(wanted, saidBefore, rows);
-    await this.#place(rows);
-    tellAll(this.#context, rows, toFedEvent);
-  }
-
-  async #place(rows: readonly ReadyRow[]): Promise<void> {
-    if (rows.length === 0) return;
-    this.#unoffered = rows;
-    const answer = await this.#context.ready.offer(rows);
-    if (answer.kind === 'rebuild') return;
-    this.#unoffered = [];
-    this.#held.settle(rows, answer.outcomes);
-    await this.giveBack(rows.filter((_, index) => answer.outcomes[index] === 'full'));
-  }
-
-  /** A window that gave less than asked is dry, unless somebody added to it in the meantime. */
-  #settle(
-    wanted: readonly (Window & { limit: number })[],
-    saidBefore: readonly (number | undefined)[],
-    rows: readonly ReadyRow[],
-  ): void {
-    const fed = new WindowMap<number>();
-    for (const row of rows) fed.set(row, (fed.get(row) ?? 0) + 1);
-    wanted.forEach((window, index) => {
-      if ((fed.get(window) ?? 0) === window.limit) this.#hungry.set(window, true);
-      else if (this.#backlog.get(window) === saidBefore[index]) this.#backlog.delete(window);
+  /** Those with room that is worth a statement. One that nothing was left of is let go. */
+  async #beginFeed(windows: readonly Window[]): Promise<Hungry[]> {
+    const share = Math.max(leastShare, Math.ceil(maxFedAtOnce / Math.max(1, windows.length)));
+    const looks = await this.#context.ready.beginFeed(windows);
+    return windows.flatMap((window, index) => {
+      const { room = 0, left = null } = looks[index] ?? {};
+      if (left === null) this.#behind.delete(window);
+      if (left === null || room < this.#worthFeeding(window)) return [];
+      return [{ window, left, from: left.from, limit: Math.min(room, share) }];
     });
   }
 
@@ -278,7 +256,18 @@ export class Feeder {
   }
 }
 
-function toFedEvent({ taskId, lane, priority }: ReadyRow, at: Date): TaskEvent {
+/** Less than was asked for: that was the end of the line. */
+function stretchOf({ window, left, limit }: Hungry, offers: readonly ReadyRow[]): Stretch {
+  const last = offers.at(-1);
+  const next = last === undefined || offers.length < limit ? null : positionAfter(last);
+  return { window, round: left.round, offers, next };
+}
+
+function positionAfter({ eligibleAtMs, seq }: Position): Position {
+  return { eligibleAtMs, seq: seq + 1 };
+}
+
+function toDueEvent({ taskId, lane, priority }: ReadyRow, at: Date): TaskEvent {
   const { queue, taskType } = lane;
   return { taskId, queue, taskType, priority, from: 'pending', to: 'queued', attempt: 0, at };
 }

@@ -25,10 +25,10 @@ export class Line {
     return this.#ages.get();
   }
 
-  async backlogOf(queue: string): Promise<number> {
+  async countOf(queue: string): Promise<number> {
     const counts = await this.counts();
     return counts
-      .filter((count) => count.queue === queue && count.status === 'pending')
+      .filter((count) => count.queue === queue)
       .reduce((sum, { count }) => sum + count, 0);
   }
 }

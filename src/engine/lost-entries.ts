@@ -1,10 +1,12 @@
 import type { TaskId } from '../domain/ids.js';
-import { LockedError } from '../store/database.js';
+import { isBefore } from '../ready/left-line.js';
+import type { Position } from '../ready/ready-queue.js';
 import type { ReadyRow } from '../store/task-row.js';
-import { findQueued, walkQueued, type QueuedCursor } from '../store/walk-line.js';
+import { endOf, findQueued, walkQueued, type QueuedCursor } from '../store/walk-line.js';
 import { instant, type EngineContext } from './context.js';
 import type { Feeder } from './feeder.js';
 import type { Throughput } from './throughput.js';
+import { WindowMap } from './windows.js';
 
 /** A thousand a second, in pieces that nobody notices: all at once they held up every p99. */
 const walkedAtOnce = 100;
@@ -12,7 +14,10 @@ const piecesPerSweep = 10;
 /** It is woken when there is something to do. */
 const idleMs = 60_000;
 
-/** Walks over everything queued, lap after lap: what the ready queue lost is offered again. */
+/**
+ * Walks over the head of every line, as far as it was offered, lap after lap: what the ready queue
+ * lost is offered again.
+ */
 export class LostEntries {
   readonly #context: EngineContext;
   readonly #feeder: Feeder;
@@ -49,20 +54,43 @@ export class LostEntries {
   async #walk(): Promise<void> {
     const { db, ready } = this.#context;
     const { rows, next } = await walkQueued(db, this.#cursor, walkedAtOnce, instant(this.#context));
-    this.#cursor = next;
-    const lost = await this.#findLost(rows.map(({ taskId }) => taskId));
+    const { offered, isPast } = await this.#withoutLeft(rows);
+    this.#cursor = isPast && next !== null ? endOf(next.window) : next;
+    const lost = await this.#findLost(offered.map(({ taskId }) => taskId));
     if (lost.length === 0) return;
     const answer = await ready.offer(lost);
     if (answer.kind === 'rebuild') return;
     const accepted = answer.outcomes.filter((outcome) => outcome === 'accepted').length;
     this.#throughput.reoffered.add(db.nowMs(), accepted);
-    await this.#giveBack(lost.filter((_, index) => answer.outcomes[index] === 'full'));
+    this.#feeder.noteLeft(lost.filter((_, index) => answer.outcomes[index] === 'left'));
+  }
+
+  /**
+   * Without those that were left in line, which the feeder reads. `isPast`: so is the last of these,
+   * and with it the rest of its window.
+   */
+  async #withoutLeft(rows: readonly ReadyRow[]) {
+    const windows = new WindowMap<Position | null>();
+    for (const row of rows) windows.set(row, null);
+    const looks = await this.#context.ready.look(windows.windows());
+    windows.windows().forEach((window, index) => {
+      windows.set(window, looks[index]?.left?.from ?? null);
+    });
+    const wasOffered = (row: ReadyRow) => {
+      const from = windows.get(row) ?? null;
+      return from === null || isBefore(row, from);
+    };
+    const last = rows.at(-1);
+    return {
+      offered: rows.filter(wasOffered),
+      isPast: last !== undefined && !wasOffered(last),
+    };
   }
 
   /**
    * Queued, and not held. What was taken and completed since it was read looks the same at first:
-   * offered again, it would hold a place that the feeder has promised to another. And what was given
-   * another priority since is offered as it is now.
+   * offered again, it would take up a place for nothing. And what was given another priority since
+   * is offered as it is now.
    */
   async #findLost(taskIds: readonly TaskId[]): Promise<readonly ReadyRow[]> {
     const { db, ready } = this.#context;
@@ -71,15 +99,5 @@ export class LostEntries {
     const queued = await findQueued(db, missing, instant(this.#context));
     const lost = new Set(await ready.missing(queued.map(({ taskId }) => taskId)));
     return queued.filter(({ taskId }) => lost.has(taskId));
-  }
-
-  /** A row that somebody holds is met again in the next lap. */
-  async #giveBack(full: Parameters<Feeder['giveBack']>[0]): Promise<void> {
-    try {
-      await this.#feeder.giveBack(full);
-    } catch (error) {
-      if (!(error instanceof LockedError)) throw error;
-      this.#context.log.debug({ err: error }, 'a row is locked; the next lap tries again');
-    }
   }
 }

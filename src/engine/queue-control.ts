@@ -147,7 +147,10 @@ export class QueueControl {
   async #viewWith(queue: ConfiguredRow, active: number | null): Promise<QueueView> {
     const { name } = queue;
     const live = await this.#context.ready.live(name);
-    const backlog = await this.#line.backlogOf(name);
+    const inLine = await this.#line.countOf(name);
+    const { high, medium, low } = live.depth;
+    // What was counted is up to some seconds old.
+    const backlog = Math.max(0, inLine - high - medium - low);
     const nowMs = approximateNow(this.#context).getTime();
     const lastMinute = this.#throughput.lastMinute(nowMs, name);
     return queueView({ ...queue, live, backlog, active, lastMinute }, nowMs);

@@ -96,10 +96,7 @@ export class Replay {
         throw new SluiceError('task_ended', `Task ${taskId} has ended; replay it instead.`);
       case 'changed':
         if (answer.wasQueued) await ready.remove([taskId]);
-        this.#feeder.noteBacklog(answer.window);
-        if (change.runAt !== undefined) {
-          this.#feeder.noteDue(Math.max(0, change.runAt.getTime() - db.nowMs()));
-        }
+        this.#feeder.noteDue(Math.max(0, (change.runAt?.getTime() ?? 0) - db.nowMs()));
     }
   }
 
@@ -114,9 +111,8 @@ export class Replay {
       replayTasks(db, taskIds, request, instant(this.#context), dueAt),
     );
     // The feeder then knows by itself when the next one is.
-    if (dueAt !== null) this.#feeder.noteDue(0);
+    this.#feeder.noteDue(0);
     for (const { taskId, window, from } of rows) {
-      this.#feeder.noteBacklog(window);
       const { queue, taskType } = window.lane;
       const move = { from, to: 'pending', attempt: 0, reason: 'replayed' } as const;
       tell(this.#context, { taskId, queue, taskType, priority: window.priority, ...move });

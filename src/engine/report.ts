@@ -89,8 +89,7 @@ export class Report {
         return { taskId, queue, reserved: cost, usage: usageOf.get(lease) ?? null };
       }),
     );
-    for (const { released } of rows)
-      if (released !== null) this.#parts.feeder.noteBacklog(released);
+    if (rows.some(({ released }) => released)) this.#parts.feeder.noteDue(0);
     tellAll(this.#context, rows, toCompletedEvent);
     await this.#parts.judge.succeeded(rows);
     await this.#parts.circuits.succeeded(rows);

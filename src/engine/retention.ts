@@ -78,7 +78,7 @@ export class Retention {
       const move = { from, to: 'cancelled', attempt, reason: given.why } as const;
       tell(this.#context, { taskId, queue, taskType, priority, ...move });
     }
-    if (given.purged > 0) this.#feeder.noteUnknownBacklog();
+    if (given.purged > 0) this.#feeder.noteDue(0);
     return given;
   }
 

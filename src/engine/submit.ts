@@ -29,7 +29,6 @@ import type { QueueDirectory } from './queue-directory.js';
 import { SubmissionLimits, type OverLimit } from './submission-limits.js';
 import { Refusals } from './refusals.js';
 import type { Throughput } from './throughput.js';
-import { WindowMap, type Places } from './windows.js';
 
 const defaultQueue = 'default';
 const defaultPriority = 'medium';
@@ -43,7 +42,6 @@ type Refusal = Extract<SubmitOutcome, { kind: 'refused' }>;
 
 interface Prepared extends NewTask {
   readonly window: Window;
-  hasRoom: boolean;
 }
 
 interface Made {
@@ -55,7 +53,6 @@ export interface SubmitParts {
   readonly admission: Admission;
   readonly feeder: Feeder;
   readonly queues: QueueDirectory;
-  readonly places: Places;
   readonly throughput: Throughput;
   readonly isServing: () => boolean;
 }
@@ -185,76 +182,47 @@ export class Submit {
       userId: draft.userId ?? null,
       tags: draft.tags ?? [],
       traceId: draft.traceId ?? null,
-      hasRoom: false,
+      isOffered: this.#parts.isServing(),
       passesCeilings,
       window: this.#windows.get(queue, draft.taskType, capabilities, priority),
     };
   }
 
   async #write(tasks: readonly Prepared[]): Promise<Submitted[]> {
-    const byWindow = groupByWindow(tasks);
-    const reserved = await this.#parts.places.reserve(this.#wantedPlaces(byWindow));
-    try {
-      for (const [window, members] of byWindow.entries()) {
-        const places = reserved.get(window) ?? 0;
-        members.forEach((task, index) => (task.hasRoom = index < places));
-      }
-      const submitted = await submitTasks(
-        this.#context.db,
-        tasks,
-        instant(this.#context),
-        this.#parts.admission.ceilings(),
-      );
-      await this.#tell(tasks, submitted);
-      return submitted;
-    } finally {
-      this.#parts.places.giveBack(reserved);
-    }
-  }
-
-  /**
-   * Work goes straight to the ready queue unless older work of its window waits in Postgres, or
-   * another process serves: its feeder finds what is pending sooner than its sweeper what is queued.
-   */
-  #wantedPlaces(byWindow: WindowMap<Prepared[]>): WindowMap<number> {
-    const wanted = new WindowMap<number>();
-    if (!this.#parts.isServing()) return wanted;
-    for (const [window, { length }] of byWindow.entries()) {
-      if (!this.#parts.feeder.hasBacklog(window)) wanted.set(window, length);
-    }
-    return wanted;
+    const submitted = await submitTasks(
+      this.#context.db,
+      tasks,
+      instant(this.#context),
+      this.#parts.admission.ceilings(),
+    );
+    await this.#tell(tasks, submitted);
+    return submitted;
   }
 
   /** After the commit: the ready queue, the feeder, and whoever listens. */
   async #tell(tasks: readonly Prepared[], submitted: readonly Submitted[]): Promise<void> {
     const made: Made[] = [];
     const offers: Offer[] = [];
-    const backlog = new Set<Window>();
     for (const [index, task] of tasks.entries()) {
       const outcome = submitted[index];
       if (outcome?.kind !== 'created') continue;
       made.push({ task, outcome });
       if (outcome.status === 'queued') offers.push(toOffer(task, outcome));
-      if (outcome.waitsFor === 'room') backlog.add(task.window);
       if (outcome.waitsFor === 'time') {
         this.#parts.feeder.noteDue(outcome.eligibleAtMs - outcome.createdAt.getTime());
       }
     }
     await this.#offer(offers);
-    for (const window of backlog) this.#parts.feeder.noteBacklog(window);
     tellAll(this.#context, made, toNewEvent);
     this.#parts.queues.ensureLater(new Set(made.map(({ task }) => task.queue)));
   }
 
-  /** Another server may have filled the window meanwhile. */
   async #offer(offers: readonly Offer[]): Promise<void> {
     if (offers.length === 0) return;
+    const { feeder } = this.#parts;
     const answer = await this.#context.ready.offer(offers);
-    if (answer.kind === 'rebuild') return;
-    const full = offers.filter((_, index) => answer.outcomes[index] === 'full');
-    await this.#parts.feeder.giveBack(full).catch((error: unknown) => {
-      this.#context.log.warn({ err: error }, 'the sweeper will offer what found no room');
-    });
+    if (answer.kind === 'rebuild') feeder.noteUnoffered(offers);
+    else feeder.noteLeft(offers.filter((_, index) => answer.outcomes[index] === 'left'));
   }
 }
 
@@ -279,22 +247,6 @@ class WindowCache {
     }
     return (this.#latest = { lane: { queue, taskType, capabilities }, priority });
   }
-}
-
-/** Neighbours are of one window, as a rule: most lookups are saved. */
-function groupByWindow(tasks: readonly Prepared[]): WindowMap<Prepared[]> {
-  const groups = new WindowMap<Prepared[]>();
-  let latest: Window | null = null;
-  let members: Prepared[] = [];
-  for (const task of tasks) {
-    if (task.window !== latest) {
-      latest = task.window;
-      members = groups.get(latest) ?? [];
-      groups.set(latest, members);
-    }
-    members.push(task);
-  }
-  return groups;
 }
 
 function toNewEvent({ task, outcome }: Made, at: Date): TaskEvent {

@@ -193,7 +193,7 @@ export class Sweeper {
       const errorCode = attemptErrorCodes.capacity;
       tell(this.#context, { taskId, queue, taskType, priority, ...move, errorCode });
     }
-    this.#parts.feeder.noteUnknownBacklog();
+    this.#parts.feeder.noteDue(0);
   }
 
   async #freePlaces(): Promise<void> {
@@ -203,14 +203,14 @@ export class Sweeper {
   }
 
   async #releaseStuck(): Promise<void> {
-    const { windows, next } = await releaseStuckWorkflows(
+    const { released, next } = await releaseStuckWorkflows(
       this.#context.db,
       this.#workflowCursor,
       maxWorkflowsAtOnce,
       instant(this.#context),
     );
     this.#workflowCursor = next;
-    for (const window of windows) this.#parts.feeder.noteBacklog(window);
+    if (released > 0) this.#parts.feeder.noteDue(0);
   }
 }
 

@@ -215,7 +215,7 @@ export interface QueueView {
 export interface QueueLive {
   readonly depth: Readonly<Record<Priority, number>>;
   readonly effectiveDepth: Readonly<Record<Priority, number>>;
-  /** Tasks that wait in Postgres; a lower bound from 1,000,000 on. */
+  /** Tasks in line that the ready queue does not hold. */
   readonly backlog: number;
   /** Tasks that have not ended; null for a queue without `maxActive`. */
   readonly active: number | null;

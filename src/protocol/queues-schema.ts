@@ -99,7 +99,7 @@ const queueLiveSchema = Type.Object(
     depth: byPriority('Tasks that could be taken, by submitted priority'),
     effective_depth: byPriority('The same, by what their age makes of it'),
     backlog: Type.Integer({
-      description: 'Tasks that wait in Postgres; a lower bound from 1,000,000 on',
+      description: 'Tasks in line that the ready queue does not hold',
     }),
     active: nullable(
       Type.Integer({ description: 'Tasks that have not ended; null without max_active' }),

@@ -21,6 +21,17 @@ export class IndexedHeap<T extends Placed> {
     return this.#items[0];
   }
 
+  /** Who comes after all others: it has no children, so every second item is looked at. */
+  last(): T | undefined {
+    let place = this.#items.length >> 1;
+    let last = this.#items[place];
+    for (place += 1; place < this.#items.length; place += 1) {
+      const item = this.#items[place];
+      if (item !== undefined && last !== undefined && this.#isBefore(last, item)) last = item;
+    }
+    return last;
+  }
+
   push(item: T): void {
     // An array that grows by its first item is made for 17.
     if (this.#items.length === 0) this.#items = [item];

@@ -94,7 +94,7 @@ export class LaneDirectory {
   }
 
   noteLane(lane: ReadyLane): void {
-    if (lane.size === 0) this.#idleLanes.add(lane);
+    if (lane.isIdle) this.#idleLanes.add(lane);
     else this.#idleLanes.delete(lane);
   }
 

@@ -18,7 +18,7 @@ import {
 import type { Configuration, Offer, Taken, TakeRequest } from './ready-queue.js';
 import { RoutingGroup } from './routing-group.js';
 
-const blank = { generation: 1, limits: [], queues: [], levels: [], running: [] };
+const blank = { generation: 1, limits: [], queues: [], levels: [], running: [], behind: [] };
 const plainWorker: TakeRequest = { taskTypes: ['t'], capabilities: [], queues: null, count: 1 };
 
 async function make(): Promise<ReadyQueueUnderTest> {

@@ -1,6 +1,6 @@
 import type { TaskId } from '../domain/ids.js';
 import type { Lane } from '../domain/lane.js';
-import { priorityOf, rankOf } from '../domain/priority.js';
+import { priorityOf, rankOf, type PriorityRank } from '../domain/priority.js';
 import { defaultQueueSettings } from '../domain/queue-settings.js';
 import type { Clock } from '../runtime/clock.js';
 import { Buckets } from './buckets.js';
@@ -8,6 +8,8 @@ import { Candidates, NamedLane, type LaneSource } from './candidates.js';
 import { configureQueue } from './configure-queue.js';
 import { IndexedHeap } from './indexed-heap.js';
 import { LaneDirectory } from './lane-directory.js';
+import { isBefore, lineStart } from './left-line.js';
+import { LeftLines } from './left-lines.js';
 import { liveQueue } from './live-queue.js';
 import { Openings } from './openings.js';
 import { OutList } from './out-list.js';
@@ -25,13 +27,17 @@ import type {
   OfferOutcome,
   OutCursor,
   OutStretch,
+  Place,
+  Position,
   ReadyQueue,
   ReadyState,
+  Stretch,
   TakeAnswer,
   Taken,
   TakeRequest,
   Wake,
   Window,
+  WindowLook,
 } from './ready-queue.js';
 import { SharedLimits } from './shared-limits.js';
 import { SteadyClock } from './steady-clock.js';
@@ -43,6 +49,7 @@ import { SteadyClock } from './steady-clock.js';
 export class MemoryReadyQueue implements ReadyQueue {
   readonly #clock: SteadyClock;
   readonly #directory = new LaneDirectory();
+  readonly #left = new LeftLines(this.#directory);
   /** Waiting, taken and running. */
   readonly #entries = new Map<TaskId, ReadyEntry>();
   readonly #out = new OutList();
@@ -69,13 +76,15 @@ export class MemoryReadyQueue implements ReadyQueue {
     return 'yours';
   }
 
-  async restore({ generation, levels, running, ...configuration }: ReadyState): Promise<boolean> {
+  async restore(state: ReadyState): Promise<boolean> {
+    const { generation, levels, running, behind, ...configuration } = state;
     this.#empty();
     const nowMs = this.#clock.nowMs();
     for (const limit of configuration.limits) this.#shared.configure(limit, nowMs);
     for (const configured of configuration.queues) this.#configure(configured, nowMs);
     this.#buckets.restore(levels, nowMs);
     for (const { taskId, queue } of running) this.#restoreRunning(taskId, queue, nowMs);
+    for (const window of behind) this.#leave({ ...window, ...lineStart });
     this.#generation = generation;
     this.#isOpen = true;
     return true;
@@ -83,25 +92,39 @@ export class MemoryReadyQueue implements ReadyQueue {
 
   async offer(offers: readonly Offer[]): Promise<OfferAnswer> {
     if (!this.#isOpen) return { kind: 'rebuild' };
-    const nowMs = this.#clock.nowMs();
-    const accepted = new Map<ReadyLane, number>();
-    let lane: ReadyLane | null = null;
-    const outcomes: OfferOutcome[] = [];
-    for (const offer of offers) {
-      // Batches come lane by lane, as a rule: most lookups are saved.
-      if (lane === null || !isSameLane(lane.lane, offer.lane)) {
-        lane = this.#directory.findLane(offer.lane);
-      }
-      const outcome = this.#judge(offer, lane);
-      if (outcome === 'accepted') {
-        lane ??= this.#directory.ensureLane(offer.lane);
-        this.#accept(offer, lane, nowMs);
-        accepted.set(lane, (accepted.get(lane) ?? 0) + 1);
-      }
-      outcomes.push(outcome);
-    }
-    for (const [{ lane }, count] of accepted) this.#wake({ lanes: [lane], count });
+    const changes = new Changes(this.#clock.nowMs());
+    const outcomes = this.#offerAll(offers, changes);
+    this.#tell(changes);
     return { kind: 'offered', outcomes };
+  }
+
+  async feed(stretches: readonly Stretch[]): Promise<OfferAnswer> {
+    if (!this.#isOpen) return { kind: 'rebuild' };
+    const changes = new Changes(this.#clock.nowMs());
+    const outcomes = stretches.flatMap((stretch) => this.#feed(stretch, changes));
+    this.#tell(changes);
+    return { kind: 'offered', outcomes };
+  }
+
+  async leave(places: readonly Place[]): Promise<boolean> {
+    if (this.#isOpen) for (const place of places) this.#leave(place);
+    return this.#isOpen;
+  }
+
+  async look(windows: readonly Window[]): Promise<readonly WindowLook[]> {
+    return windows.map((window) => this.#look(window));
+  }
+
+  async beginFeed(windows: readonly Window[]): Promise<readonly WindowLook[]> {
+    for (const { lane, priority } of windows) {
+      const line = this.#directory.findLane(lane)?.leftOf(rankOf(priority)) ?? null;
+      if (line !== null) this.#left.beginFeed(line);
+    }
+    return windows.map((window) => this.#look(window));
+  }
+
+  async listBehind(): Promise<readonly Window[]> {
+    return this.#left.windows();
   }
 
   async take(request: TakeRequest): Promise<TakeAnswer> {
@@ -174,14 +197,6 @@ export class MemoryReadyQueue implements ReadyQueue {
     return true;
   }
 
-  async room(windows: readonly Window[]): Promise<readonly number[]> {
-    return windows.map(({ lane, priority }) => {
-      const settings = this.#directory.findQueue(lane.queue)?.settings ?? defaultQueueSettings;
-      const size = this.#directory.findLane(lane)?.sizeOf(rankOf(priority)) ?? 0;
-      return Math.max(0, settings.maxReady - size);
-    });
-  }
-
   async missing(taskIds: readonly TaskId[]): Promise<readonly TaskId[]> {
     return taskIds.filter((taskId) => !this.#entries.has(taskId));
   }
@@ -234,21 +249,85 @@ export class MemoryReadyQueue implements ReadyQueue {
     this.#entries.clear();
     this.#out.clear();
     this.#directory.clear();
+    this.#left.clear();
     this.#buckets.clear();
     this.#shared.clear();
     this.#reviews = new IndexedHeap(isEarlier);
   }
 
-  #judge({ taskId, lane, priority }: Offer, known: ReadyLane | null): OfferOutcome {
-    if (this.#entries.has(taskId)) return 'held';
-    const queue = known?.queue ?? this.#directory.findQueue(lane.queue);
-    const { maxReady } = queue?.settings ?? defaultQueueSettings;
-    return (known?.sizeOf(rankOf(priority)) ?? 0) < maxReady ? 'accepted' : 'full';
+  #offerAll(offers: readonly Offer[], changes: Changes): OfferOutcome[] {
+    let lane: ReadyLane | null = null;
+    return offers.map((offer) => {
+      if (this.#entries.has(offer.taskId)) return 'held';
+      // Batches come lane by lane, as a rule: most lookups are saved.
+      if (lane === null || !isSameLane(lane.lane, offer.lane)) {
+        lane = this.#directory.ensureLane(offer.lane);
+      }
+      return this.#offer(offer, lane, changes);
+    });
   }
 
-  #accept(offer: Offer, lane: ReadyLane, nowMs: number): void {
+  #offer(offer: Offer, lane: ReadyLane, changes: Changes): OfferOutcome {
+    const rank = rankOf(offer.priority);
+    const line = lane.leftOf(rank);
+    const isBehind = line !== null && !isBefore(offer, line.from);
+    if (!isBehind && (hasRoom(lane, rank) || this.#pushOut(offer, lane, rank, changes))) {
+      return this.#accept(offer, lane, changes);
+    }
+    this.#left.leave(lane, rank, offer);
+    return 'left';
+  }
+
+  /** The youngest of a full window makes room for one that is older. */
+  #pushOut(offer: Offer, lane: ReadyLane, rank: PriorityRank, changes: Changes): boolean {
+    const youngest = lane.youngest(rank);
+    if (youngest === null) return false;
+    const position = positionOf(youngest);
+    if (!isBefore(offer, position)) return false;
+    this.#entries.delete(youngest.taskId);
+    if (this.#leaveLane(youngest, lane, changes.nowMs)) changes.unblocked.add(lane.queue);
+    this.#left.leave(lane, rank, position);
+    return true;
+  }
+
+  #feed({ window, round, offers, next }: Stretch, changes: Changes): OfferOutcome[] {
+    const rank = rankOf(window.priority);
+    const lane = this.#directory.findLane(window.lane);
+    const line = lane?.leftOf(rank) ?? null;
+    if (lane === null || line?.round !== round) return this.#offerAll(offers, changes);
+    const outcomes = offers.map((offer): OfferOutcome => {
+      if (this.#entries.has(offer.taskId)) return 'held';
+      if (hasRoom(lane, rank)) return this.#accept(offer, lane, changes);
+      line.leave(offer);
+      return 'left';
+    });
+    this.#left.feed(lane, rank, line, next);
+    return outcomes;
+  }
+
+  #look({ lane, priority }: Window): WindowLook {
+    if (!this.#isOpen) return closedLook;
+    const settings = this.#directory.findQueue(lane.queue)?.settings ?? defaultQueueSettings;
+    const known = this.#directory.findLane(lane);
+    const rank = rankOf(priority);
+    const room = Math.max(0, settings.maxReady - (known?.sizeOf(rank) ?? 0));
+    const line = known?.leftOf(rank) ?? null;
+    return { room, left: line && { from: line.from, round: line.round } };
+  }
+
+  #leave(place: Place): void {
+    this.#left.leave(this.#directory.ensureLane(place.lane), rankOf(place.priority), place);
+  }
+
+  #tell({ accepted, unblocked, nowMs }: Changes): void {
+    for (const [{ lane }, count] of accepted) this.#wake({ lanes: [lane], count });
+    for (const queue of unblocked) this.#wakeFor(queue, nowMs);
+  }
+
+  #accept(offer: Offer, lane: ReadyLane, { accepted, nowMs }: Changes): 'accepted' {
     const { taskId, priority, ageMs, eligibleAtMs, seq, cost } = offer;
     const { queue, group } = lane;
+    accepted.set(lane, (accepted.get(lane) ?? 0) + 1);
     const wasIdle = queue.isIdle;
     const wasEmpty = lane.size === 0;
     // New queues stand at the end of the line: before it, an endless stream of them would keep
@@ -275,6 +354,7 @@ export class MemoryReadyQueue implements ReadyQueue {
     if (lane.isHead(entry)) group.reopen(lane, nowMs);
     if (wasEmpty) this.#directory.noteLane(lane);
     if (wasIdle) this.#directory.noteQueue(queue);
+    return 'accepted';
   }
 
   /** What waits for an entry that was short is looked at again: its tokens are there. */
@@ -420,6 +500,29 @@ export class MemoryReadyQueue implements ReadyQueue {
   #wake(wake: Wake): void {
     for (const listener of this.#listeners) listener(wake);
   }
+}
+
+/** What offers did, gathered over one call: wake-ups are told last. */
+class Changes {
+  readonly accepted = new Map<ReadyLane, number>();
+  /** Queues that lost the entry they were short of. */
+  readonly unblocked = new Set<Queue>();
+  readonly nowMs: number;
+
+  constructor(nowMs: number) {
+    this.nowMs = nowMs;
+  }
+}
+
+/** Nothing is fed into it. */
+const closedLook: WindowLook = { room: 0, left: null };
+
+function hasRoom(lane: ReadyLane, rank: PriorityRank): boolean {
+  return lane.sizeOf(rank) < lane.queue.settings.maxReady;
+}
+
+function positionOf({ orderedAt, seq }: ReadyEntry): Position {
+  return { eligibleAtMs: orderedAt, seq };
 }
 
 /**

@@ -61,6 +61,8 @@ export class QueueState<L, E extends QueueEntry> {
   idleAfter: QueueState<L, E> | null = null;
   /** Waiting entries by submitted rank. */
   readonly depth: [number, number, number] = [0, 0, 0];
+  /** How many of its windows are behind. */
+  behind = 0;
   /** Taken or running: what counts against `maxConcurrency`. */
   slotsInUse = 0;
   running = 0;
@@ -110,7 +112,8 @@ export class QueueState<L, E extends QueueEntry> {
 
   /** Holds nothing, and would be made again just as it is, but for its turn and version. */
   get isIdle(): boolean {
-    return this.#hasDefaults && this.slotsInUse === 0 && this.waiting === 0;
+    const holdsNothing = this.slotsInUse === 0 && this.waiting === 0 && this.behind === 0;
+    return this.#hasDefaults && holdsNothing;
   }
 
   park(lane: L): void {

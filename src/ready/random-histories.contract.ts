@@ -15,12 +15,15 @@ import type {
   BucketLevel,
   ConfiguredLimit,
   ConfiguredQueue,
+  Offer,
   Out,
   OutCursor,
+  Position,
   ReadyQueue,
   ReadyState,
   TakeAnswer,
   Wake,
+  Window,
 } from './ready-queue.js';
 import { restore, type ReadyQueueUnderTest } from './workbench.contract.js';
 
@@ -135,14 +138,7 @@ async function performPlain(
   const nowMs = await side.nowMs();
   switch (step.kind) {
     case 'offer':
-      return queue.offer(
-        // Among those of one age the sequence decides: it must not repeat itself.
-        step.offers.map((offer, place) => ({
-          ...offer,
-          eligibleAtMs: nowMs - offer.ageMs,
-          seq: index * 100 + place,
-        })),
-      );
+      return queue.offer(step.offers.map((offer, nth) => placed(offer, nowMs, index, nth)));
     case 'finish':
       return queue.finish(
         step.finished.map(({ isByGrant, ...one }) =>
@@ -163,13 +159,61 @@ async function performPlain(
       return queue.position(step.taskId, step.limit);
     case 'live':
       return queue.live(step.queue);
-    case 'room':
-      return queue.room([step]);
+    case 'look':
+      return lookAt(queue, step);
+    case 'leave':
+      return queue.leave(step.places.map((place, nth) => placed(place, nowMs, index, nth)));
+    case 'feed': {
+      const offers = step.offers.map((offer, nth) =>
+        placed({ ...offer, ...step.window }, nowMs, index, nth),
+      );
+      return feed(queue, step, offers);
+    }
     case 'listOut':
       return allOut(queue, step.limit);
     case 'restore':
       return restore(side, restoredState(step, index));
   }
+}
+
+/** Among those of one age the sequence decides: it must not repeat itself. */
+function placed<T extends { readonly ageMs: number }>(
+  aged: T,
+  nowMs: number,
+  index: number,
+  nth: number,
+): T & Position {
+  return { ...aged, eligibleAtMs: nowMs - aged.ageMs, seq: index * 100 + nth };
+}
+
+/** By queue and window: a round is its own matter, so looks are compared without it. */
+const rounds = new WeakMap<ReadyQueue, Map<string, number>>();
+
+async function lookAt(queue: ReadyQueue, step: Extract<Step, { kind: 'look' }>): Promise<unknown> {
+  const { lane, priority, toFeed } = step;
+  const window = { lane, priority };
+  const [look] = await (toFeed ? queue.beginFeed([window]) : queue.look([window]));
+  const known = rounds.get(queue) ?? new Map<string, number>();
+  rounds.set(queue, known.set(keyOf(window), look?.left?.round ?? -1));
+  const behind = await queue.listBehind();
+  return { room: look?.room, from: look?.left?.from, behind: behind.map(keyOf).sort() };
+}
+
+/** Of the round that was looked at last: often another feed came after it. */
+async function feed(
+  queue: ReadyQueue,
+  { window, hasNext }: Extract<Step, { kind: 'feed' }>,
+  offers: readonly Offer[],
+): Promise<unknown> {
+  const line = [...offers].sort((a, b) => a.eligibleAtMs - b.eligibleAtMs || a.seq - b.seq);
+  const round = rounds.get(queue)?.get(keyOf(window)) ?? -1;
+  const last = line.at(-1);
+  const next = hasNext && last ? { eligibleAtMs: last.eligibleAtMs, seq: last.seq + 1 } : null;
+  return queue.feed([{ window, round, offers: line, next }]);
+}
+
+function keyOf({ lane, priority }: Window): string {
+  return `${priority} ${laneKey(lane)}`;
 }
 
 function configured(
@@ -188,12 +232,12 @@ function configuredLimit(
 }
 
 function restoredState(
-  { running, levels, ...change }: Extract<Step, { kind: 'restore' }>,
+  { running, levels, behind, ...change }: Extract<Step, { kind: 'restore' }>,
   index: number,
 ): ReadyState {
   const limits = change.limits.map((limit) => configuredLimit(limit, index));
   const queues = change.queues.map((queue) => configured(queue, index));
-  return { generation: index + 1, limits, queues, levels, running };
+  return { generation: index + 1, limits, queues, levels, running, behind };
 }
 
 /** By queue: a grant is its own matter, so answers are compared without it. */

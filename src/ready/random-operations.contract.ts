@@ -40,6 +40,9 @@ const oneQueue: World = {
 };
 const oneLimit: World = { ...oneQueue, queues: ['a', 'b', 'c'], shared: ['x'] };
 
+/** Three windows, most of them full: their lines are left, fed and pushed out of. */
+const crowded: World = { ...eventful, queues: ['a'], taskTypes: ['t'], capabilities: [] };
+
 const probing: World = {
   ...oneQueue,
   queues: ['a', 'b'],
@@ -132,8 +135,10 @@ function restoring(world: World) {
     ...world.queues.flatMap((queue) => units.map((unit) => ownBucket(queue, unit))),
     ...sharedNames.map(sharedBucket),
   ];
+  const behind = fc.array(windowIn(world), { maxLength: 3 });
   return fc.record({
     kind: fc.constant('restore' as const),
+    behind,
     running: fc.array(fc.record({ taskId, queue: fc.constantFrom(...world.queues) }), {
       maxLength: 4,
     }),
@@ -147,6 +152,18 @@ function restoring(world: World) {
       { maxLength: 4 },
     ),
   });
+}
+
+function laneIn({ queues, taskTypes, capabilities }: World) {
+  return fc.record({
+    queue: fc.constantFrom(...queues),
+    taskType: fc.constantFrom(...taskTypes),
+    capabilities: fc.subarray([...capabilities]).map(capabilitySet),
+  });
+}
+
+function windowIn(world: World) {
+  return fc.record({ lane: laneIn(world), priority });
 }
 
 function takeRequest({ queues, taskTypes, capabilities }: World) {
@@ -167,14 +184,11 @@ function takeRequest({ queues, taskTypes, capabilities }: World) {
 
 function operationIn(world: World) {
   const queue = fc.constantFrom(...world.queues);
-  const lane = fc.record({
-    queue,
-    taskType: fc.constantFrom(...world.taskTypes),
-    capabilities: fc.subarray([...world.capabilities]).map(capabilitySet),
-  });
-  const offers = fc.array(fc.record({ taskId, lane, priority, ageMs: fc.nat(80), cost }), {
-    maxLength: 8,
-  });
+  const lane = laneIn(world);
+  const ageMs = fc.nat(80);
+  const offers = fc.array(fc.record({ taskId, lane, priority, ageMs, cost }), { maxLength: 8 });
+  const fed = fc.array(fc.record({ taskId, ageMs, cost }), { maxLength: 4 });
+  const places = fc.array(fc.record({ lane, priority, ageMs }), { maxLength: 2 });
   const isByGrant = fc.boolean();
   const finished = fc.array(fc.record({ taskId, isByGrant, queue, reserved: cost, usage }), {
     maxLength: 16,
@@ -217,7 +231,28 @@ function operationIn(world: World) {
       }),
     },
     { weight: 8, arbitrary: fc.record({ kind: fc.constant('live' as const), queue }) },
-    { weight: 4, arbitrary: fc.record({ kind: fc.constant('room' as const), lane, priority }) },
+    {
+      weight: 16,
+      arbitrary: fc.record({
+        kind: fc.constant('look' as const),
+        lane,
+        priority,
+        toFeed: fc.boolean(),
+      }),
+    },
+    {
+      weight: 16,
+      arbitrary: fc.record({
+        kind: fc.constant('feed' as const),
+        window: windowIn(world),
+        offers: fed,
+        hasNext: fc.boolean(),
+      }),
+    },
+    {
+      weight: world.isEventful ? 4 : 1,
+      arbitrary: fc.record({ kind: fc.constant('leave' as const), places }),
+    },
     {
       weight: 4,
       arbitrary: fc.record({
@@ -244,6 +279,7 @@ function historyIn(world: World): fc.Arbitrary<Operation[]> {
 export const history = fc.oneof(
   historyIn(eventful),
   historyIn(eventfulShared),
+  historyIn(crowded),
   historyIn(oneQueue),
   historyIn(oneLimit),
   historyIn(probing),

@@ -3,6 +3,7 @@ import type { Lane } from '../domain/lane.js';
 import type { PriorityRank } from '../domain/priority.js';
 import type { Cost } from '../domain/queue-settings.js';
 import { IndexedHeap, type Placed } from './indexed-heap.js';
+import type { LeftLine } from './left-line.js';
 import { isOlder, isTakenBefore, type Ordered } from './queue-order.js';
 import type { QueueState } from './queue-state.js';
 import type { Alarm, GroupLane, RoutingGroup, Turn } from './routing-group.js';
@@ -32,6 +33,8 @@ export type Queue = QueueState<ReadyLane, ReadyEntry>;
  * first one leaves first: then how many are before one is known without counting them.
  */
 class Window extends IndexedHeap<ReadyEntry> {
+  /** Null: all of its line is or was in it. */
+  left: LeftLine | null = null;
   #latest: ReadyEntry | null = null;
   #came = 0;
   #left = 0;
@@ -58,6 +61,10 @@ class Window extends IndexedHeap<ReadyEntry> {
     this.#inOrder &&= entry.place === 0;
     this.#left += 1;
     super.remove(entry);
+  }
+
+  override last(): ReadyEntry | undefined {
+    return this.#inOrder && this.size > 0 ? (this.#latest ?? undefined) : super.last();
   }
 
   /** For one that is in it. */
@@ -100,9 +107,25 @@ export class ReadyLane implements GroupLane<ReadyLane> {
     return this.#windows[rank]?.size ?? 0;
   }
 
+  /** Nothing would be forgotten with it. */
+  get isIdle(): boolean {
+    return this.#size === 0 && this.#windows.every((window) => (window?.left ?? null) === null);
+  }
+
+  youngest(rank: PriorityRank): ReadyEntry | null {
+    return this.#windows[rank]?.last() ?? null;
+  }
+
+  leftOf(rank: PriorityRank): LeftLine | null {
+    return this.#windows[rank]?.left ?? null;
+  }
+
+  setLeft(rank: PriorityRank, left: LeftLine | null): void {
+    this.#window(rank).left = left;
+  }
+
   push(entry: ReadyEntry): void {
-    const window = (this.#windows[entry.rank] ??= new Window());
-    window.push(entry);
+    this.#window(entry.rank).push(entry);
     this.#size += 1;
     this.queue.depth[entry.rank] += 1;
   }
@@ -190,6 +213,10 @@ export class ReadyLane implements GroupLane<ReadyLane> {
       oldest = Math.min(oldest, window?.peek()?.eligibleAt ?? Number.POSITIVE_INFINITY);
     }
     return oldest;
+  }
+
+  #window(rank: PriorityRank): Window {
+    return (this.#windows[rank] ??= new Window());
   }
 }
 

@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { TaskId } from '../domain/ids.js';
 import { noAgeing } from '../domain/priority.js';
-import { defaultQueueSettings } from '../domain/queue-settings.js';
 import { describeLimits } from './limits.contract.js';
+import { describeLine } from './line.contract.js';
 import { describeProbes } from './probes.contract.js';
 import type { Grant, Offer, ReadyQueue, TakeRequest } from './ready-queue.js';
 import { describeSharedLimits } from './shared-limits.contract.js';
@@ -48,6 +48,7 @@ export function describeReadyQueueContract(
     describeLimits(make);
     describeSharedLimits(make);
     describeProbes(make);
+    describeLine(make);
 
     describe('restore', () => {
       it('R-RE7: answers rebuild until it was restored', async () => {
@@ -98,61 +99,6 @@ export function describeReadyQueueContract(
         expect(await offer(one)).toEqual(['held']);
         await finish(one.taskId);
         expect(await offer(one)).toEqual(['accepted']);
-      });
-
-      it('R-CH8: refuses what passes max_ready of a lane and priority, and nothing else', async () => {
-        await configure({ maxReady: 2 });
-        const outcomes = await offer(
-          task(),
-          task(),
-          task(),
-          task({ priority: 'low' }),
-          task({ taskType: 'other' }),
-          task({ capabilities: ['gpu'] }),
-          task({ queue: 'neighbour' }),
-        );
-        expect(outcomes.map((outcome) => outcome === 'full')).toEqual([
-          false,
-          false,
-          true,
-          false,
-          false,
-          false,
-          false,
-        ]);
-      });
-
-      it('R-CH8: has room again when one was taken', async () => {
-        await configure({ maxReady: 1 });
-        await offer(task());
-        expect(await offer(task())).toEqual(['full']);
-        await take();
-        expect(await offer(task())).toEqual(['accepted']);
-      });
-
-      it('R-CH8: a lower max_ready drops nothing, only refuses', async () => {
-        const held = [task(), task(), task()];
-        await offer(...held);
-        await configure({ maxReady: 1 });
-        expect(await offer(task())).toEqual(['full']);
-        expect(await takeIds({ count: 9 })).toEqual(held.map(({ taskId }) => taskId));
-      });
-
-      it('R-CH8: tells the room of every window in the order asked', async () => {
-        await configure({ maxReady: 3 });
-        const { lane } = task();
-        await offer(task(), task(), task({ priority: 'low' }));
-        expect(
-          await queue.room([
-            { lane, priority: 'low' },
-            { lane, priority: 'medium' },
-            { lane, priority: 'high' },
-            { lane: { ...lane, taskType: 'other' }, priority: 'medium' },
-            { lane: { ...lane, queue: 'unknown' }, priority: 'medium' },
-          ]),
-        ).toEqual([2, 1, 3, 3, defaultQueueSettings.maxReady]);
-        await configure({ maxReady: 1 });
-        expect(await queue.room([{ lane, priority: 'medium' }])).toEqual([0]);
       });
 
       it('tells which tasks it does not hold', async () => {

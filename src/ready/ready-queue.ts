@@ -16,12 +16,26 @@ export interface ReadyQueue {
    */
   beginRestore(generation: number): Promise<'yours' | 'busy' | 'open'>;
   /**
-   * Empties it, brings back limits with their levels, settings and what runs, and opens it for
-   * takes; offers follow. False: it took too long, and another process is at it by now.
+   * Empties it, brings back limits with their levels, settings and what runs, notes the windows that
+   * have a line, and opens it for takes; feeds follow. False: it took too long, and another process
+   * is at it by now.
    */
   restore(state: ReadyState): Promise<boolean>;
-  /** Answers in order. Lists go in whole: one call is one round trip. */
+  /**
+   * Answers in order. Lists go in whole: one call is one round trip. Whoever is older than the
+   * youngest of a full window takes its place, and that one is left.
+   */
   offer(offers: readonly Offer[]): Promise<OfferAnswer>;
+  /** As `offer`, for what was read from the line after `beginFeed` had said where it was left. */
+  feed(stretches: readonly Stretch[]): Promise<OfferAnswer>;
+  /** These could not be offered: they are left in line. False: it could not be told. */
+  leave(places: readonly Place[]): Promise<boolean>;
+  /** What there is to feed, window by window; while it is closed, no room. */
+  look(windows: readonly Window[]): Promise<readonly WindowLook[]>;
+  /** The same, and a new round: what is left from now on may be missing from what is read. */
+  beginFeed(windows: readonly Window[]): Promise<readonly WindowLook[]>;
+  /** All windows that rows were left of. */
+  listBehind(): Promise<readonly Window[]>;
   /** Atomic: routing, priority with ageing, turns, limits and pauses in one step. */
   take(request: TakeRequest): Promise<TakeAnswer>;
   /** Postgres granted these: from now on they run, until `finish`. */
@@ -37,8 +51,6 @@ export interface ReadyQueue {
    * be told, and has to be told again.
    */
   configure(change: Configuration): Promise<boolean>;
-  /** Free places, in the order asked. */
-  room(windows: readonly Window[]): Promise<readonly number[]>;
   /** Which of these it does not hold, waiting, taken or running. */
   missing(taskIds: readonly TaskId[]): Promise<readonly TaskId[]>;
   /** What is taken or runs, a stretch at a time, since when and under which grant. */
@@ -60,12 +72,8 @@ export interface ReadyQueue {
   close(): Promise<void>;
 }
 
-export interface Offer {
-  readonly taskId: TaskId;
-  readonly lane: Lane;
-  readonly priority: Priority;
-  /** An age, not a timestamp: the clocks of Postgres and of this queue need not agree. */
-  readonly ageMs: number;
+/** Where a task stands in the line of its window. */
+export interface Position {
   /**
    * By the clock of Postgres, and for the order alone: ages that were read in two statements differ
    * by what each took to arrive, and tasks of one batch would overtake each other.
@@ -73,15 +81,57 @@ export interface Offer {
   readonly eligibleAtMs: number;
   /** Insert order, among those that became eligible at the same instant. */
   readonly seq: number;
+}
+
+/** The places of one lane and submitted priority. */
+export interface Window {
+  readonly lane: Lane;
+  readonly priority: Priority;
+}
+
+export interface Place extends Window, Position {}
+
+export interface Offer extends Place {
+  readonly taskId: TaskId;
+  /** An age, not a timestamp: the clocks of Postgres and of this queue need not agree. */
+  readonly ageMs: number;
   readonly cost: Cost;
 }
 
-/** `held`: it was there already. `full`: the window has no room; it stays in the backlog. */
-export type OfferOutcome = 'accepted' | 'held' | 'full';
+/**
+ * `held`: it was there already. `left`: it stays in line, since its window has no room, or since
+ * something older was left before it. The window is behind from then on, until it was fed to the end.
+ */
+export type OfferOutcome = 'accepted' | 'held' | 'left';
 
 export type OfferAnswer =
   | { readonly kind: 'offered'; readonly outcomes: readonly OfferOutcome[] }
   | { readonly kind: 'rebuild' };
+
+export interface WindowLook {
+  readonly room: number;
+  /** Null: nothing was left. */
+  readonly left: Left | null;
+}
+
+/** Of a window that is behind. */
+export interface Left {
+  /** All that is older was offered; the rest of the line begins here. */
+  readonly from: Position;
+  /** Of the feed that began last, until it is done. */
+  readonly round: number;
+}
+
+/** A piece of a window's line, from where it was left on. */
+export interface Stretch {
+  readonly window: Window;
+  /** When another feed began since, these are offers like others. */
+  readonly round: number;
+  /** Oldest first. */
+  readonly offers: readonly Offer[];
+  /** Where the line goes on; null: this was the end of it. */
+  readonly next: Position | null;
+}
 
 export interface TakeRequest {
   /** Null: every type. */
@@ -134,12 +184,6 @@ export interface Finished {
   readonly usage: Cost | null;
 }
 
-/** The places of one lane and submitted priority. */
-export interface Window {
-  readonly lane: Lane;
-  readonly priority: Priority;
-}
-
 export interface ConfiguredQueue {
   readonly name: string;
   readonly version: number;
@@ -175,6 +219,8 @@ export interface ReadyState extends Configuration {
   /** Buckets that are not named start full. */
   readonly levels: readonly BucketLevel[];
   readonly running: readonly { readonly taskId: TaskId; readonly queue: string }[];
+  /** Their lines are to be fed from the beginning. */
+  readonly behind: readonly Window[];
 }
 
 /** See `ownBucket` and `sharedBucket`. Below zero: in debt. */

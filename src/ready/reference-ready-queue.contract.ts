@@ -21,13 +21,17 @@ import type {
   OfferAnswer,
   OfferOutcome,
   OutStretch,
+  Place,
+  Position,
   ReadyQueue,
   ReadyState,
+  Stretch,
   TakeAnswer,
   Taken,
   TakeRequest,
   Wake,
   Window,
+  WindowLook,
 } from './ready-queue.js';
 
 interface Task {
@@ -55,6 +59,14 @@ interface Queue {
   short: Task | null;
 }
 
+/** Of a window that is behind. */
+interface Line {
+  readonly window: Window;
+  from: Position;
+  leftSince: Position[];
+  round: number;
+}
+
 /** Where a walk over the candidates ended. */
 interface Walk {
   readonly next: Task | undefined;
@@ -77,6 +89,9 @@ export class ReferenceReadyQueue implements ReadyQueue {
   readonly #nowMs: () => number;
   #generation = 0;
   #tasks: Task[] = [];
+  #lines: Line[] = [];
+  #pushedOut: Task[] = [];
+  #rounds = 0;
   #queues = new Map<string, Queue>();
   #limits = new Map<string, ConfiguredLimit>();
   #buckets = new Map<string, ReferenceBucket>();
@@ -94,10 +109,13 @@ export class ReferenceReadyQueue implements ReadyQueue {
     return 'yours';
   }
 
-  async restore({ generation, levels, running, ...configuration }: ReadyState): Promise<boolean> {
+  async restore(state: ReadyState): Promise<boolean> {
+    const { generation, levels, running, behind, ...configuration } = state;
     this.#isOpen = true;
     this.#generation = generation;
     this.#tasks = [];
+    this.#lines = [];
+    for (const window of behind) this.#leave({ ...window, eligibleAtMs: -never, seq: 0 });
     this.#queues = new Map();
     this.#limits = new Map();
     this.#buckets = new Map();
@@ -115,23 +133,42 @@ export class ReferenceReadyQueue implements ReadyQueue {
 
   async offer(offers: readonly Offer[]): Promise<OfferAnswer> {
     if (!this.#isOpen) return { kind: 'rebuild' };
-    const wakes = new Map<string, { lane: Lane; count: number }>();
-    const outcomes = offers.map((offer): OfferOutcome => {
-      const { lane, ageMs, eligibleAtMs, ...rest } = offer;
-      if (this.#find(offer.taskId) !== undefined) return 'held';
-      if (this.#roomOf(offer) <= 0) return 'full';
-      const order = { eligibleAt: this.#nowMs() - ageMs, orderedAt: eligibleAtMs };
-      const place = { lane, queue: lane.queue, ...order };
-      const untaken = { grant: '', outSince: 0, takenUnder: null };
-      this.#tasks.push({ ...rest, ...place, ...untaken, state: 'waiting' });
-      const queue = this.#queue(lane.queue);
-      if (queue.turn === 0) queue.turn = ++this.#turns;
-      const wake = wakes.get(laneKey(lane)) ?? { lane, count: 0 };
-      wakes.set(laneKey(lane), { lane, count: wake.count + 1 });
-      return 'accepted';
+    const outcomes = offers.map((offer) => this.#offer(offer));
+    return this.#tell(offers, outcomes);
+  }
+
+  async feed(stretches: readonly Stretch[]): Promise<OfferAnswer> {
+    if (!this.#isOpen) return { kind: 'rebuild' };
+    const outcomes = stretches.flatMap((stretch) => this.#feed(stretch));
+    return this.#tell(
+      stretches.flatMap(({ offers }) => offers),
+      outcomes,
+    );
+  }
+
+  async leave(places: readonly Place[]): Promise<boolean> {
+    if (this.#isOpen) for (const place of places) this.#leave(place);
+    return this.#isOpen;
+  }
+
+  async look(windows: readonly Window[]): Promise<readonly WindowLook[]> {
+    return windows.map((window) => {
+      const line = this.#lineOf(window);
+      const room = Math.max(0, this.#roomOf(window));
+      return { room, left: line === null ? null : { from: line.from, round: line.round } };
     });
-    for (const { lane, count } of wakes.values()) this.#listener({ lanes: [lane], count });
-    return { kind: 'offered', outcomes };
+  }
+
+  async beginFeed(windows: readonly Window[]): Promise<readonly WindowLook[]> {
+    for (const window of windows) {
+      const line = this.#lineOf(window);
+      if (line !== null) Object.assign(line, { leftSince: [], round: ++this.#rounds });
+    }
+    return this.look(windows);
+  }
+
+  async listBehind(): Promise<readonly Window[]> {
+    return this.#lines.map(({ window }) => window);
   }
 
   async take(request: TakeRequest): Promise<TakeAnswer> {
@@ -204,10 +241,6 @@ export class ReferenceReadyQueue implements ReadyQueue {
     return true;
   }
 
-  async room(windows: readonly Window[]): Promise<readonly number[]> {
-    return windows.map((window) => Math.max(0, this.#roomOf(window)));
-  }
-
   async missing(taskIds: readonly TaskId[]): Promise<readonly TaskId[]> {
     return taskIds.filter((taskId) => this.#find(taskId) === undefined);
   }
@@ -273,6 +306,90 @@ export class ReferenceReadyQueue implements ReadyQueue {
 
   async close(): Promise<void> {
     this.#isOpen = false;
+  }
+
+  #offer(offer: Offer): OfferOutcome {
+    if (this.#find(offer.taskId) !== undefined) return 'held';
+    const line = this.#lineOf(offer);
+    const isBehind = line !== null && compare(offer, line.from) >= 0;
+    if (isBehind || (this.#roomOf(offer) <= 0 && !this.#pushOut(offer))) {
+      this.#leave(offer);
+      return 'left';
+    }
+    return this.#accept(offer);
+  }
+
+  #accept({ lane, ageMs, eligibleAtMs, ...rest }: Offer): 'accepted' {
+    const order = { eligibleAt: this.#nowMs() - ageMs, orderedAt: eligibleAtMs };
+    const place = { lane, queue: lane.queue, ...order };
+    const untaken = { grant: '', outSince: 0, takenUnder: null };
+    this.#tasks.push({ ...rest, ...place, ...untaken, state: 'waiting' });
+    const queue = this.#queue(lane.queue);
+    if (queue.turn === 0) queue.turn = ++this.#turns;
+    return 'accepted';
+  }
+
+  #pushOut(offer: Offer): boolean {
+    const line = this.#waitingOf(offer).map((task) => ({ task, place: placeOf(task) }));
+    const youngest = line.sort((a, b) => compare(a.place, b.place)).at(-1);
+    if (youngest === undefined || compare(offer, youngest.place) > 0) return false;
+    this.#tasks = this.#tasks.filter((task) => task !== youngest.task);
+    this.#pushedOut.push(youngest.task);
+    this.#leave(youngest.place);
+    return true;
+  }
+
+  #feed({ window, round, offers, next }: Stretch): OfferOutcome[] {
+    const line = this.#lineOf(window);
+    if (line?.round !== round) return offers.map((offer) => this.#offer(offer));
+    const outcomes = offers.map((offer) => {
+      if (this.#find(offer.taskId) !== undefined) return 'held';
+      if (this.#roomOf(offer) > 0) return this.#accept(offer);
+      this.#leave(offer);
+      return 'left';
+    });
+    const rest = [...line.leftSince, ...(next === null ? [] : [next])].sort(compare);
+    this.#lines = this.#lines.filter((other) => other !== line);
+    const [from] = rest;
+    if (from !== undefined) {
+      this.#lines.push({ window, from, leftSince: [], round: ++this.#rounds });
+    }
+    return outcomes;
+  }
+
+  #leave({ lane, priority, eligibleAtMs, seq }: Place): void {
+    const position = { eligibleAtMs, seq };
+    const line = this.#lineOf({ lane, priority });
+    if (line === null) {
+      const round = ++this.#rounds;
+      const window = { lane, priority };
+      this.#lines.push({ window, from: position, leftSince: [], round });
+      return;
+    }
+    line.leftSince.push(position);
+    if (compare(position, line.from) < 0) line.from = position;
+  }
+
+  #lineOf({ lane, priority }: Window): Line | null {
+    const found = this.#lines.find(
+      ({ window }) => window.priority === priority && laneKey(window.lane) === laneKey(lane),
+    );
+    return found ?? null;
+  }
+
+  /** Lane by lane with the number accepted; then the queues that lost what they were short of. */
+  #tell(offers: readonly Offer[], outcomes: readonly OfferOutcome[]): OfferAnswer {
+    const wakes = new Map<string, Wake>();
+    for (const [index, { lane }] of offers.entries()) {
+      if (outcomes[index] !== 'accepted') continue;
+      const count = (wakes.get(laneKey(lane))?.count ?? 0) + 1;
+      wakes.set(laneKey(lane), { lanes: [lane], count });
+    }
+    for (const wake of wakes.values()) this.#listener(wake);
+    const gone = this.#pushedOut.splice(0);
+    const stuck = [...this.#queues].filter(([, { short }]) => short && gone.includes(short));
+    this.#wakeFor(stuck.map(([name]) => name));
+    return { kind: 'offered', outcomes };
   }
 
   /**
@@ -488,11 +605,15 @@ export class ReferenceReadyQueue implements ReadyQueue {
     return Math.min(probesLeft, (settings.maxConcurrency ?? never) - inUse.length);
   }
 
-  #roomOf({ lane, priority }: Window): number {
-    const held = this.#waitingIn(lane.queue).filter(
+  #roomOf(window: Window): number {
+    const { maxReady } = this.#queue(window.lane.queue).settings;
+    return maxReady - this.#waitingOf(window).length;
+  }
+
+  #waitingOf({ lane, priority }: Window): Task[] {
+    return this.#waitingIn(lane.queue).filter(
       (task) => task.priority === priority && laneKey(task.lane) === laneKey(lane),
     );
-    return this.#queue(lane.queue).settings.maxReady - held.length;
   }
 
   #release(tasks: readonly Task[], settle: () => void): void {
@@ -523,6 +644,15 @@ export class ReferenceReadyQueue implements ReadyQueue {
     // Who gets the first token says when the next one falls due.
     return pausedUntil > this.#nowMs() || settings.limits.length > 0 ? 1 : places;
   }
+}
+
+function compare(a: Position, b: Position): number {
+  // The beginning of all lines is an infinity: it has no difference to itself.
+  return a.eligibleAtMs === b.eligibleAtMs ? a.seq - b.seq : a.eligibleAtMs - b.eligibleAtMs;
+}
+
+function placeOf({ lane, priority, orderedAt, seq }: Task): Place {
+  return { lane, priority, eligibleAtMs: orderedAt, seq };
 }
 
 function countBy(found: readonly Priority[]): Record<Priority, number> {

@@ -58,6 +58,7 @@ const blank: ReadyState = {
   queues: [],
   levels: [],
   running: [],
+  behind: [],
 };
 
 /** Ids and sequence numbers that grow, as Postgres gives them. */

@@ -266,9 +266,9 @@ describeOnPostgres('the ceiling, with several servers', (postgres) => {
             [held.taskId, held.idempotency?.fingerprint],
           );
           await tx.query(
-            `insert into sluice.tasks (id, queue, task_type, priority, status, waits_for,
+            `insert into sluice.tasks (id, queue, task_type, priority, status, queued_at,
                created_at, eligible_at, timeout_seconds, max_retries)
-             values ($1, 'default', 'chat', 1, 'pending', 'room', now(), now(), 60, 0)`,
+             values ($1, 'default', 'chat', 1, 'queued', now(), now(), now(), 60, 0)`,
             [held.taskId],
           );
           await new Promise<void>((resolve) => {

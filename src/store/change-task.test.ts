@@ -19,7 +19,7 @@ describeOnEveryDatabase('changeTask', (db) => {
     });
     const task = await findTask(db(), taskId, false, atSecond(9));
     expect(task).toMatchObject({ status: 'pending', priority: 'high', eligibleAt: zero });
-    expect(await findWaitsFor(db(), taskId)).toBe('room');
+    expect(await findWaitsFor(db(), taskId)).toBe('time');
   });
 
   it.each(['pending', 'queued'] as const)('R-CH11: puts a %s task off', async (status) => {
@@ -44,7 +44,7 @@ describeOnEveryDatabase('changeTask', (db) => {
       eligibleAt: atSecond(500),
     });
     await changeTask(db(), taskId, { runAt: atSecond(-900) }, atSecond(7));
-    expect(await findWaitsFor(db(), taskId)).toBe('room');
+    expect(await findWaitsFor(db(), taskId)).toBe('time');
     const task = await findTask(db(), taskId, false, atSecond(7));
     expect(task).toMatchObject({ eligibleAt: atSecond(7) });
   });

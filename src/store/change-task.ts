@@ -2,10 +2,10 @@ import type { TaskId } from '../domain/ids.js';
 import { rankOf, type Priority } from '../domain/priority.js';
 import { hasEnded, type TaskState } from '../domain/task-state.js';
 import type { Instant, Queryable } from './database.js';
-import { windowOf, type BacklogWindow, type WindowRow } from './task-row.js';
+import { windowOf, type LineWindow, type WindowRow } from './task-row.js';
 
 export type ChangeOutcome =
-  | { readonly kind: 'changed'; readonly window: BacklogWindow; readonly wasQueued: boolean }
+  | { readonly kind: 'changed'; readonly window: LineWindow; readonly wasQueued: boolean }
   | { readonly kind: 'started' | 'ended' | 'missing' };
 
 interface ChangeRow extends WindowRow {
@@ -41,12 +41,11 @@ export async function changeTask(
        update sluice.tasks t set
          priority = coalesce($2::smallint, t.priority),
          status = 'pending',
-         waits_for = case
-           when timed.waits_for = 'workflow' then 'workflow'
-           when timed.run_at > timed.instant then 'time'
-           else 'room'
+         waits_for = coalesce(timed.waits_for, 'time'),
+         run_at = case
+           when timed.waits_for = 'workflow' then timed.run_at
+           else coalesce(timed.run_at, timed.instant)
          end,
-         run_at = timed.run_at,
          queued_at = null,
          eligible_at = timed.new_eligible_at,
          expires_at = case

@@ -69,7 +69,7 @@ describeOnEveryDatabase('claimTasks', (db) => {
 
   it('R-ST1: refuses what is not queued, and gives the rest in the order asked', async () => {
     const queued = newTasks(5);
-    const [gone, pending] = [newTask(), newTask({ hasRoom: false })];
+    const [gone, pending] = [newTask(), newTask({ delaySeconds: 60 })];
     await submitTasks(db(), [...queued, pending, gone], null);
     await claimOne(db(), gone.taskId);
     const order = queued.map((task) => task.taskId).toReversed();

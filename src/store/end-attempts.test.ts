@@ -11,7 +11,7 @@ import {
 import { describeOnEveryDatabase } from '../../test/store/support.js';
 import type { Lease, TaskId } from '../domain/ids.js';
 import { endAttempts } from './end-attempts.js';
-import { feedBacklog } from './feed-backlog.js';
+import { wakeDue } from './feed-line.js';
 import { findAttempts, findSettled } from './find-attempts.js';
 import { completeTasks } from './finish-tasks.js';
 import { recordProgress } from './start-tasks.js';
@@ -41,10 +41,9 @@ describeOnEveryDatabase('endAttempts', (db) => {
         attempt: 1,
         from: 'executing',
         runMs: 2_000,
-        released: null,
+        released: false,
         to: 'pending',
         window,
-        delayed: true,
       },
     ]);
     const row = await rowOf(db(), held.taskId);
@@ -77,7 +76,7 @@ describeOnEveryDatabase('endAttempts', (db) => {
     ]);
   });
 
-  it('R-WO8: a release costs nothing and waits for room at once', async () => {
+  it('R-WO8: a release costs nothing and is due at once', async () => {
     const held = await runOne(db(), {}, { start: false }, now);
     const released = {
       ...backToPending(held, { costsRetry: false, countsAs: 'return' }),
@@ -85,10 +84,10 @@ describeOnEveryDatabase('endAttempts', (db) => {
       error: null,
     } as const;
     const [ended] = await endAttempts(db(), [released], later(10));
-    expect(ended).toMatchObject({ from: 'assigned', to: 'pending', delayed: false, runMs: 10 });
+    expect(ended).toMatchObject({ from: 'assigned', to: 'pending', runMs: 10 });
     expect(await rowOf(db(), held.taskId)).toMatchObject({
-      waits_for: 'room',
-      run_at: null,
+      waits_for: 'time',
+      run_at: later(10),
       retry_count: 0,
       returns: 1,
       deferrals: 0,
@@ -109,7 +108,7 @@ describeOnEveryDatabase('endAttempts', (db) => {
     const details = { retry_after_seconds: 1, nested: { 'key with spaces': [1, null] } };
     const error = { code: 'X', message, retriable: false, retryAfterSeconds: 3, details };
     const [ended] = await endAttempts(db(), [{ ...end, error }], later(5));
-    expect(ended).toMatchObject({ to: 'dead_letter', delayed: false });
+    expect(ended).toMatchObject({ to: 'dead_letter' });
     const stored = { code: 'X', message, retriable: false, retry_after_seconds: 3, details };
     const row = await rowOf(db(), held.taskId);
     expect(row).toMatchObject({
@@ -139,10 +138,10 @@ describeOnEveryDatabase('endAttempts', (db) => {
       ],
       null,
     );
-    expect(ended.map(({ taskId, to, delayed }) => [taskId, to, delayed])).toEqual([
-      [delayed.taskId, 'pending', true],
-      [released.taskId, 'pending', false],
-      [dead.taskId, 'dead_letter', false],
+    expect(ended.map(({ taskId, to }) => [taskId, to])).toEqual([
+      [delayed.taskId, 'pending'],
+      [released.taskId, 'pending'],
+      [dead.taskId, 'dead_letter'],
     ]);
     expect(await rowOf(db(), lost.taskId)).toMatchObject({
       status: 'executing',
@@ -197,7 +196,7 @@ describeOnEveryDatabase('findSettled', (db) => {
     await endAttempts(db(), [{ ...backToPending(failed), error }], null);
     expect(await settled(failed.taskId, failed.lease)).toBe('pending');
 
-    await feedBacklog(db(), [{ ...window, limit: 10 }], null);
+    await wakeDue(db(), 10, null);
     const again = await claimOne(db(), failed.taskId);
     expect(await settled(again.taskId, again.lease)).toBeNull();
     await completeTasks(db(), [completionOf(again)], null);

@@ -10,7 +10,7 @@ import {
   attemptErrorToJson,
   costOf,
   windowOf,
-  type BacklogWindow,
+  type LineWindow,
   type PastAttemptJson,
   type WindowRow,
 } from './task-row.js';
@@ -31,9 +31,7 @@ export interface AttemptEnd extends Held {
 
 export interface EndedRow extends FinishedRow {
   readonly to: 'pending' | 'dead_letter';
-  readonly window: BacklogWindow;
-  /** It waits for its time, not for room. */
-  readonly delayed: boolean;
+  readonly window: LineWindow;
 }
 
 const pastAttemptsKept = 200;
@@ -49,13 +47,10 @@ with changed as (
   update sluice.tasks task
   set
     status = ending.became,
-    waits_for = case
-      when ending.became <> 'pending' then null
-      when ending.delay_ms > 0 then 'time'
-      else 'room'
-    end,
+    waits_for = case when ending.became = 'pending' then 'time' end,
     run_at = case
       when ending.delay_ms > 0 then clock.now + ending.delay_ms * interval '1 millisecond'
+      when ending.became = 'pending' then coalesce(task.run_at, clock.now)
       else task.run_at
     end,
     queued_at = null,
@@ -117,7 +112,7 @@ interface EndedTaskRow extends WindowRow {
   readonly cost: Cost | null;
   readonly workflow_id: string | null;
   readonly attempt: number;
-  readonly waits_for: 'room' | 'time' | null;
+  readonly waits_for: 'time' | null;
   readonly past: PastAttemptJson;
 }
 
@@ -167,10 +162,9 @@ function endedOf(row: EndedTaskRow): EndedRow {
     attempt: row.attempt,
     from: past.started_at === null ? 'assigned' : 'executing',
     runMs: Date.parse(past.ended_at) - Date.parse(past.started_at ?? past.assigned_at),
-    released: null,
+    released: false,
     to: row.waits_for === null ? 'dead_letter' : 'pending',
     window: windowOf(row),
-    delayed: row.waits_for === 'time',
   };
 }
 

@@ -90,7 +90,7 @@ describeOnEveryDatabase('expireTasks', (db) => {
   });
 
   it.each([
-    [false, 'room'],
+    [false, 'time'],
     [true, 'workflow'],
   ] as const)(
     'a member that halts its workflow: %s; the next waits for %s',

@@ -2,7 +2,7 @@ import { laneKey } from '../domain/lane.js';
 import { rankOf } from '../domain/priority.js';
 import { column } from './columns.js';
 import type { Database } from './database.js';
-import type { BacklogWindow } from './task-row.js';
+import type { LineWindow } from './task-row.js';
 
 /** Few enough that however many servers feed, their locks fit into Postgres's table of locks. */
 const turns = 64;
@@ -16,12 +16,11 @@ order by wanted.place`;
 
 /**
  * One server at a time feeds a window: from the look at its room until what was fed is offered.
- * `work` is told which of the windows are ours for that long. What it writes has to be committed
- * before it is offered, so it uses a connection besides the one that holds the turn.
+ * `work` is told which of the windows are ours for that long.
  */
 export async function withFeedTurns<T>(
   db: Database,
-  windows: readonly BacklogWindow[],
+  windows: readonly LineWindow[],
   work: (areOurs: readonly boolean[]) => Promise<T>,
 ): Promise<T> {
   return db.transaction(async (turn) => {

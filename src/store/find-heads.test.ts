@@ -17,7 +17,7 @@ describeOnEveryDatabase('findHeads', (db) => {
     await submitTasks(
       db(),
       [
-        ...newTasks(2, { queue: 'a', hasRoom: false, taskType: 'backlog' }),
+        ...newTasks(2, { queue: 'a', isOffered: false, taskType: 'unoffered' }),
         newTask({ queue: 'a', delaySeconds: 60, taskType: 'later' }),
         ...newTasks(2, { queue: 'b' }),
       ],
@@ -33,7 +33,7 @@ describeOnEveryDatabase('findHeads', (db) => {
       ageMs: 1_500,
       cost: { t: 1 },
     });
-    expect(await findHeads(db(), 'a', 2, now)).toHaveLength(1);
+    expect(await findHeads(db(), 'a', 2, now)).toHaveLength(2);
     expect(await findHeads(db(), 'nobody', 100, now)).toEqual([]);
   });
 });

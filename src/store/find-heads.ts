@@ -2,8 +2,7 @@ import type { Instant, Queryable } from './database.js';
 import { readyOf, type ReadyRow, type ReadyTaskRow } from './task-row.js';
 
 /**
- * Index: tasks_line, two looks for each window of the queue, however many tasks are in it. A window
- * that has only a backlog has no head.
+ * Index: tasks_line, two looks for each window of the queue, however many tasks are in it.
  */
 const findHeadsSql = `
 with recursive step as (
@@ -14,7 +13,7 @@ with recursive step as (
   from step, lateral (
     select task_type, capabilities, priority
     from sluice.tasks
-    where (status = 'queued' or waits_for = 'room') and queue = $1
+    where status = 'queued' and queue = $1
       and (task_type, capabilities, priority) > (step.task_type, step.capabilities, step.priority)
     order by task_type, capabilities, priority
     limit 1

@@ -5,7 +5,6 @@ import type { Held } from '../protocol/api.js';
 import { countEnded } from './admission.js';
 import type { Database, Instant, Queryable } from './database.js';
 import { lockWorkflows, releaseHeads, type ReleasedHead } from './release-heads.js';
-import type { BacklogWindow } from './task-row.js';
 import { writeFenced } from './write-fenced.js';
 
 export interface FinishedRow {
@@ -20,8 +19,8 @@ export interface FinishedRow {
   readonly attempt: number;
   readonly from: 'assigned' | 'executing';
   readonly runMs: number;
-  /** Where the next member of its workflow now waits for room. */
-  readonly released: BacklogWindow | null;
+  /** The next member of its workflow is due. */
+  readonly released: boolean;
 }
 
 /**
@@ -66,6 +65,6 @@ function noteReleased<Finished extends FinishedRow>(
   const headOf = new Map(heads.map((head) => [head.workflowId, head]));
   return finished.map((row) => {
     const head = row.workflowId === null ? undefined : headOf.get(row.workflowId);
-    return head?.waitsFor === 'room' ? { ...row, released: head.window } : row;
+    return head?.isDue === true ? { ...row, released: true } : row;
   });
 }

@@ -45,7 +45,7 @@ describeOnEveryDatabase('completeTasks', (db) => {
         attempt: 1,
         from: 'executing',
         runMs: 2_500,
-        released: null,
+        released: false,
       },
     ]);
     expect(await rowOf(db(), held.taskId)).toBeUndefined();

@@ -117,6 +117,6 @@ function completedOf(row: Row): CompletedRow {
     attempt: row.attempt,
     from: row.status,
     runMs: row.run_ms,
-    released: null,
+    released: false,
   };
 }

@@ -25,7 +25,7 @@ describeOnEveryDatabase('a member of a workflow that is cancelled', (db) => {
     const next = await seedTask(db(), { ...behind, deadlineSeconds: 60 });
     const last = await seedTask(db(), behind);
     await cancelTasks(db(), [first.taskId], atSecond(5));
-    expect(await waitsOf(db(), next, last)).toEqual(['room', 'workflow']);
+    expect(await waitsOf(db(), next, last)).toEqual(['time', 'workflow']);
     const [row] = await db().query<{ eligible_at: Date; expires_at: Date }>(
       'select eligible_at, expires_at from sluice.tasks where id = $1',
       [next.taskId],
@@ -38,7 +38,7 @@ describeOnEveryDatabase('a member of a workflow that is cancelled', (db) => {
     const next = await seedTask(db(), behind);
     const [row] = await cancelTasks(db(), [halting.taskId], atSecond(5));
     expect(row).toMatchObject({ from: 'dead_letter', workflowId });
-    expect(await waitsOf(db(), next)).toEqual(['room']);
+    expect(await waitsOf(db(), next)).toEqual(['time']);
   });
 
   it('lets nobody go when several are cancelled at once but the one behind them', async () => {
@@ -46,7 +46,7 @@ describeOnEveryDatabase('a member of a workflow that is cancelled', (db) => {
     const second = await seedTask(db(), behind);
     const third = await seedTask(db(), behind);
     await cancelTasks(db(), [first.taskId, second.taskId], zero);
-    expect(await waitsOf(db(), third)).toEqual(['room']);
+    expect(await waitsOf(db(), third)).toEqual(['time']);
   });
 });
 
@@ -69,14 +69,14 @@ describeOnEveryDatabase('a member that is cancelled while it runs keeps its plac
     await letGoOfCancelled(db(), [next.lease], atSecond(6));
     expect(await waitsOf(db(), next)).toEqual(['workflow']);
     await letGoOfCancelled(db(), [running.lease], atSecond(6));
-    expect(await waitsOf(db(), next)).toEqual(['room']);
+    expect(await waitsOf(db(), next)).toEqual(['time']);
   });
 
   it('until its worker no longer names it', async () => {
     await named([running.taskId], 20);
     expect(await waitsOf(db(), next)).toEqual(['workflow']);
     await named([], 20);
-    expect(await waitsOf(db(), next)).toEqual(['room']);
+    expect(await waitsOf(db(), next)).toEqual(['time']);
   });
 
   it('while the answer to its claim may be on its way to the worker', async () => {
@@ -88,18 +88,18 @@ describeOnEveryDatabase('a member that is cancelled while it runs keeps its plac
     await freeHeldWorkflows(db(), 10, 5_000, atSecond(105));
     expect(await waitsOf(db(), next)).toEqual(['workflow']);
     await freeHeldWorkflows(db(), 10, 5_000, atSecond(105.001));
-    expect(await waitsOf(db(), next)).toEqual(['room']);
+    expect(await waitsOf(db(), next)).toEqual(['time']);
   });
 
   it('until its worker is dead', async () => {
     await buryWorker(db(), workerId);
     await freeHeldWorkflows(db(), 10, 0, atSecond(6));
-    expect(await waitsOf(db(), next)).toEqual(['room']);
+    expect(await waitsOf(db(), next)).toEqual(['time']);
   });
 
   it('and the lap over stuck workflows does not take it for stuck', async () => {
     expect(await releaseStuckWorkflows(db(), null, 10, atSecond(6))).toEqual({
-      windows: [],
+      released: 0,
       next: null,
     });
     expect(await waitsOf(db(), next)).toEqual(['workflow']);
@@ -109,7 +109,7 @@ describeOnEveryDatabase('a member that is cancelled while it runs keeps its plac
     await replayTasks(db(), [running.taskId], {}, atSecond(6));
     expect(await waitsOf(db(), running, next)).toEqual(['workflow', 'workflow']);
     await letGoOfCancelled(db(), [running.lease], atSecond(7));
-    expect(await waitsOf(db(), running, next)).toEqual(['room', 'workflow']);
+    expect(await waitsOf(db(), running, next)).toEqual(['time', 'workflow']);
   });
 
   async function named(currentTasks: TaskId[], second: number): Promise<void> {
@@ -123,7 +123,7 @@ describeOnEveryDatabase('a member that is replayed', (db) => {
     const halting = await seedTask(db(), { status: 'dead_letter', workflowId });
     const next = await seedTask(db(), behind);
     await replayTasks(db(), [halting.taskId], {}, atSecond(5));
-    expect(await waitsOf(db(), halting, next)).toEqual(['room', 'workflow']);
+    expect(await waitsOf(db(), halting, next)).toEqual(['time', 'workflow']);
   });
 
   it('R-WO2: waits while a later one runs: two members never run at once', async () => {
@@ -149,8 +149,8 @@ describeOnEveryDatabase('a member that is replayed', (db) => {
       const last = await seedTask(db(), behind);
       await replayTasks(db(), [skipped.taskId], {}, atSecond(5));
       const [ended] = await endAttempts(db(), [toDeadLetter(later)], atSecond(6));
-      expect(ended).toMatchObject({ to: 'dead_letter', released: { priority: 'medium' } });
-      expect(await waitsOf(db(), skipped, last)).toEqual(['room', 'workflow']);
+      expect(ended).toMatchObject({ to: 'dead_letter', released: true });
+      expect(await waitsOf(db(), skipped, last)).toEqual(['time', 'workflow']);
     },
   );
 
@@ -173,14 +173,13 @@ describeOnEveryDatabase('releaseStuckWorkflows', (db) => {
     const blocked = await seedTask(db(), { ...behind, workflowId: 'd' });
 
     const first = await releaseStuckWorkflows(db(), null, 2, zero);
-    expect(first).toMatchObject({ next: 'b', windows: [{ priority: 'medium' }, {}] });
+    expect(first).toEqual({ next: 'b', released: 2 });
     const second = await releaseStuckWorkflows(db(), first.next, 2, zero);
-    expect(second).toMatchObject({ next: 'd' });
-    expect(second.windows).toHaveLength(1);
+    expect(second).toEqual({ next: 'd', released: 1 });
     const third = await releaseStuckWorkflows(db(), second.next, 2, zero);
-    expect(third).toEqual({ windows: [], next: null });
+    expect(third).toEqual({ released: 0, next: null });
 
-    expect(await waitsOf(db(), ...stuck)).toEqual(['room', 'room', 'room']);
+    expect(await waitsOf(db(), ...stuck)).toEqual(['time', 'time', 'time']);
     expect(await waitsOf(db(), halted, blocked)).toEqual([null, 'workflow']);
   });
 });
@@ -198,7 +197,7 @@ describeOnPostgres('cancelling a member', (postgres) => {
         replayTasks(db, [halting.taskId], {}, zero),
         cancelTasks(other, [later.taskId], zero),
       ]);
-      expect(await waitsOf(db, halting, later, last)).toEqual(['room', null, 'workflow']);
+      expect(await waitsOf(db, halting, later, last)).toEqual(['time', null, 'workflow']);
     }
   });
 });

@@ -34,7 +34,8 @@ with gate as (
   select
     id, queue, task_type, coalesce(capabilities::text[], '{}'), priority,
     case when waits_for is null then 'queued' else 'pending' end, waits_for,
-    now, greatest(now, starts_at), starts_at, case when waits_for is null then now end,
+    now, greatest(now, starts_at), case when waits_for = 'time' then coalesce(starts_at, now) else starts_at end,
+    case when waits_for is null then now end,
     deadline_seconds,
     -- A member that waits for its turn can't be late: its deadline runs from its release.
     case
@@ -50,7 +51,7 @@ with gate as (
       $14::text[], $15::boolean[], $16::text[], $17::text[], $18::text[], $19::text[], $20::text[]
     ) as draft (
       id, queue, task_type, capabilities, priority, timeout_seconds, max_retries,
-      has_room, run_at, delay_seconds, deadline_seconds, workflow_id, halts_workflow,
+      is_offered, run_at, delay_seconds, deadline_seconds, workflow_id, halts_workflow,
       cost, user_id, tags, trace_id, key
     ),
     lateral (select coalesce($1::timestamptz, now()) as now) as clock,
@@ -60,8 +61,7 @@ with gate as (
     lateral (
       select case
         when workflow_id is not null then 'workflow'
-        when starts_at > now then 'time'
-        when not has_room then 'room'
+        when starts_at > now or not is_offered then 'time'
       end as waits_for
     ) as waiting
   where (select is_open from gate) and ${keys.isWinner}
@@ -137,7 +137,7 @@ export async function insertTasks(
     column(tasks, (task) => rankOf(task.priority)),
     column(tasks, (task) => task.timeoutSeconds),
     column(tasks, (task) => task.maxRetries),
-    column(tasks, (task) => task.hasRoom),
+    column(tasks, (task) => task.isOffered),
     sparseColumn(tasks, (task) => task.runAt),
     sparseColumn(tasks, (task) => task.delaySeconds),
     sparseColumn(tasks, (task) => task.dispatchDeadlineSeconds),

@@ -63,7 +63,13 @@ describe('migrate', () => {
       await database.drop();
     });
 
-    it('R-ST8: limits that are there stay, and get greater versions than they had', async () => {
+    it('R-ST8: limits that are there stay, and tasks that waited for room are in line', async () => {
+      await db.query(
+        `insert into sluice.tasks (id, queue, task_type, priority, status, waits_for, run_at,
+           created_at, eligible_at, timeout_seconds, max_retries)
+         select gen_random_uuid(), waits_for, 'chat', 1, 'pending', waits_for, now(), now(), now(), 60, 3
+         from unnest(array['room', 'time', 'workflow']) as waits_for`,
+      );
       await db.query(
         `insert into sluice.limits (name, version, unit, rate, per_seconds)
          values ('old', 41, 'requests', 5, 60), ('older', 3, 'requests', 5, 60)`,
@@ -74,6 +80,14 @@ describe('migrate', () => {
       expect(found).toContainEqual({ name: 'old', version: 41, limit });
       expect((await putLimit(db, 'older', limit)).version).toBe(42);
       expect((await putLimit(db, 'new', limit)).version).toBe(43);
+      const tasks = await db.query<{ queue: string; status: string; waits_for: string | null }>(
+        'select queue, status, waits_for from sluice.tasks order by queue',
+      );
+      expect(tasks).toEqual([
+        { queue: 'room', status: 'queued', waits_for: null },
+        { queue: 'time', status: 'pending', waits_for: 'time' },
+        { queue: 'workflow', status: 'pending', waits_for: 'workflow' },
+      ]);
     });
   });
 

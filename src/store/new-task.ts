@@ -22,8 +22,8 @@ export interface NewTask {
   readonly userId: string | null;
   readonly tags: readonly string[];
   readonly traceId: string | null;
-  /** Its lane has room: insert it as queued, unless it must wait for something else. */
-  readonly hasRoom: boolean;
+  /** Whoever submits it offers it as well. Else its time is now, and whoever serves finds it. */
+  readonly isOffered: boolean;
   /** Let in whatever the ceilings say, and counted. */
   readonly passesCeilings: boolean;
 }

@@ -98,7 +98,7 @@ describeOnEveryDatabase('purgeEnded', (db) => {
     await giveUpWorkflow(db(), await findHalting(db()), kept, 10, zero);
     const next = newTask({ workflowId: 'w' });
     await submitTasks(db(), [next], zero);
-    expect(await findWaitsFor(db(), next.taskId)).toBe('room');
+    expect(await findWaitsFor(db(), next.taskId)).toBe('time');
   });
 
   it('whoever is in front of the purged one goes on', async () => {

@@ -46,7 +46,7 @@ describeOnPostgres('purgeWorkflows', (postgres) => {
     for (let round = 0; round < 30; round += 1) {
       const task = newTask({ workflowId: 'w' });
       await Promise.all([submitTasks(db, [task], null), purgeWorkflows(other, null, 10)]);
-      expect(await findWaitsFor(db, task.taskId)).toBe('room');
+      expect(await findWaitsFor(db, task.taskId)).toBe('time');
       await Promise.all([cancelTasks(db, [task.taskId], null), purgeWorkflows(other, null, 10)]);
     }
   });

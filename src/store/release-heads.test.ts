@@ -15,7 +15,7 @@ import { describeOnEveryDatabase, describeOnPostgres } from '../../test/store/su
 import type { TaskId } from '../domain/ids.js';
 import type { ClaimedRow } from './claim-tasks.js';
 import { endAttempts } from './end-attempts.js';
-import { feedBacklog } from './feed-backlog.js';
+import { wakeDue } from './feed-line.js';
 import { completeTasks } from './finish-tasks.js';
 import type { NewTask } from './new-task.js';
 import { lockWorkflows, releaseHeads } from './release-heads.js';
@@ -23,13 +23,9 @@ import { submitTasks } from './submit-tasks.js';
 
 const now = new Date();
 const later = (ms: number): Date => new Date(now.getTime() + ms);
-const window = {
-  lane: { queue: 'default', taskType: 'chat', capabilities: [] },
-  priority: 'medium',
-} as const;
 
 describeOnEveryDatabase('a workflow', (db) => {
-  it('R-WO2: the first member waits for room, the others for their turn', async () => {
+  it('R-WO2: the first member is due, the others for their turn', async () => {
     const tasks = [
       ...newTasks(3, { workflowId: 'w' }),
       newTask({ workflowId: 'x', delaySeconds: 5 }),
@@ -37,7 +33,7 @@ describeOnEveryDatabase('a workflow', (db) => {
     ];
     const answers = await submitTasks(db(), tasks, now);
     expect(answers).toMatchObject([
-      { status: 'pending', waitsFor: 'room' },
+      { status: 'pending', waitsFor: 'time' },
       { status: 'pending', waitsFor: 'workflow' },
       { status: 'pending', waitsFor: 'workflow' },
       { status: 'pending', waitsFor: 'time', eligibleAtMs: later(5_000).getTime() },
@@ -55,7 +51,7 @@ describeOnEveryDatabase('a workflow', (db) => {
       expect(finished).toMatchObject({
         taskId: task.taskId,
         workflowId: 'w',
-        released: n < 3 ? window : null,
+        released: n < 3,
       });
     }
   });
@@ -70,7 +66,7 @@ describeOnEveryDatabase('a workflow', (db) => {
     const held = await takeOnly(first.taskId);
     await completeTasks(db(), [completionOf(held)], later(90_000));
     expect(await rowOf(db(), second.taskId)).toMatchObject({
-      waits_for: 'room',
+      waits_for: 'time',
       eligible_at: later(90_000),
       expires_at: later(150_000),
     });
@@ -81,7 +77,7 @@ describeOnEveryDatabase('a workflow', (db) => {
     await submitTasks(db(), [first, { ...second, runAt: later(60_000) }], now);
     const held = await takeOnly(first.taskId);
     const [finished] = await completeTasks(db(), [completionOf(held)], later(1_000));
-    expect(finished?.released).toBeNull();
+    expect(finished?.released).toBe(false);
     expect(await rowOf(db(), second.taskId)).toMatchObject({
       waits_for: 'time',
       eligible_at: later(60_000),
@@ -105,18 +101,18 @@ describeOnEveryDatabase('a workflow', (db) => {
     const held = await takeAll();
     const ended = await endAttempts(db(), held.map(toDeadLetter), null);
     expect(ended.map(({ workflowId, released }) => [workflowId, released])).toEqual([
-      ['halts', null],
-      ['goes on', window],
+      ['halts', false],
+      ['goes on', true],
     ]);
     expect(await waitsForOf(halting)).toEqual([null, 'workflow']);
-    expect(await waitsForOf(passing)).toEqual([null, 'room']);
+    expect(await waitsForOf(passing)).toEqual([null, 'time']);
   });
 
   it('plain tasks and members of several workflows end in one batch', async () => {
     const tasks = [
       ...newTasks(2, { workflowId: 'a' }),
       ...newTasks(2, { workflowId: 'b' }),
-      ...newTasks(2, { hasRoom: false }),
+      ...newTasks(2, { isOffered: false }),
     ];
     await submitTasks(db(), tasks, null);
     const held = await takeAll();
@@ -140,7 +136,7 @@ describeOnEveryDatabase('a workflow', (db) => {
   });
 
   async function takeAll(): Promise<ClaimedRow[]> {
-    const fed = await feedBacklog(db(), [{ ...window, limit: 100 }], null);
+    const fed = await wakeDue(db(), 100, null);
     return Promise.all(fed.map((row) => claimOne(db(), row.taskId)));
   }
 
@@ -164,7 +160,7 @@ describeOnPostgres('a workflow', (postgres) => {
     for (let round = 0; round < 300; round += 1) {
       const workflowId = `w${round}`;
       const first = await submitOne(postgres().db, { workflowId });
-      await feedBacklog(postgres().db, [{ ...window, limit: 1 }], null);
+      await wakeDue(postgres().db, 1, null);
       const held = await claimOne(postgres().db, first.taskId);
       const end = round % 3 === 0 ? toDeadLetter(held) : completionOf(held);
       await Promise.all(
@@ -181,7 +177,7 @@ describeOnPostgres('a workflow', (postgres) => {
       const states = waiting.map((row) => row.waits_for ?? row.status);
       // The first halts its workflow as a dead letter; else exactly one of the others may go.
       expect(states).toEqual(
-        'next' in end ? ['dead_letter', 'workflow', 'workflow'] : ['room', 'workflow'],
+        'next' in end ? ['dead_letter', 'workflow', 'workflow'] : ['time', 'workflow'],
       );
       await postgres().db.query('delete from sluice.tasks where workflow_id = $1', [workflowId]);
     }
@@ -191,7 +187,7 @@ describeOnPostgres('a workflow', (postgres) => {
     const { db } = postgres();
     const other = await postgres().open();
     const first = await submitOne(db, { workflowId: 'w' });
-    await feedBacklog(db, [{ ...window, limit: 1 }], null);
+    await wakeDue(db, 1, null);
     await other.transaction(async (tx) => {
       await lockWorkflows(tx, ['w']);
       await releaseHeads(tx, ['w'], null);
@@ -213,7 +209,7 @@ describeOnPostgres('a workflow', (postgres) => {
       );
     }
     const out = await postgres().db.query(
-      `select workflow_id from sluice.tasks where waits_for = 'room'`,
+      `select workflow_id from sluice.tasks where waits_for = 'time'`,
     );
     expect(out).toHaveLength(workflowIds.length);
   });

@@ -1,12 +1,11 @@
 import type { TaskId } from '../domain/ids.js';
 import type { Instant, Queryable } from './database.js';
-import { windowOf, type BacklogWindow, type WindowRow } from './task-row.js';
 
 export interface ReleasedHead {
   readonly taskId: TaskId;
   readonly workflowId: string;
-  readonly window: BacklogWindow;
-  readonly waitsFor: 'room' | 'time';
+  /** Its time has come. */
+  readonly isDue: boolean;
 }
 
 /**
@@ -51,31 +50,28 @@ where head.waits_for = 'workflow'
   and (
     select count(*) from sluice.tasks other
     where other.workflow_id = workflow.id
-      and (
-        other.status in ('queued', 'assigned', 'executing')
-        or other.waits_for in ('room', 'time')
-      )
+      and (other.status in ('queued', 'assigned', 'executing') or other.waits_for = 'time')
   ) = 0
   -- A worker may still be at a member that was cancelled: see hold-workflows.
   and (select held_task from sluice.workflows where id = workflow.id) is null`;
 
+/** Whatever let it go, and in whichever process: who serves finds what is due. */
 const releaseHeadsSql = `
 update sluice.tasks task
 set
-  waits_for = case when task.run_at > clock.now then 'time' else 'room' end,
+  waits_for = 'time',
+  run_at = coalesce(task.run_at, clock.now),
   eligible_at = greatest(clock.now, task.run_at),
   expires_at = greatest(clock.now, task.run_at)
     + task.dispatch_deadline_seconds * interval '1 second'
 from (select coalesce($2::timestamptz, now()) as now) as clock
 where task.id = any($1::uuid[]) and task.waits_for = 'workflow'
-returning
-  task.id, task.workflow_id, task.waits_for,
-  task.queue, task.task_type, task.capabilities, task.priority`;
+returning task.id, task.workflow_id, task.run_at <= clock.now as is_due`;
 
-interface ReleasedRow extends WindowRow {
+interface ReleasedRow {
   readonly id: TaskId;
   readonly workflow_id: string;
-  readonly waits_for: 'room' | 'time';
+  readonly is_due: boolean;
 }
 
 /** Statements of their own after the lock: an earlier snapshot could miss a member. */
@@ -91,7 +87,6 @@ export async function releaseHeads(
   return rows.map((row) => ({
     taskId: row.id,
     workflowId: row.workflow_id,
-    window: windowOf(row),
-    waitsFor: row.waits_for,
+    isDue: row.is_due,
   }));
 }

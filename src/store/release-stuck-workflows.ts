@@ -1,10 +1,9 @@
 import type { Database, Instant } from './database.js';
 import { lockWorkflows, releaseHeads } from './release-heads.js';
-import type { BacklogWindow } from './task-row.js';
 
 export interface StuckWorkflows {
-  /** Where a head was released. */
-  readonly windows: readonly BacklogWindow[];
+  /** How many heads were released. */
+  readonly released: number;
   /** Null: the lap is done. */
   readonly next: string | null;
 }
@@ -26,12 +25,12 @@ export async function releaseStuckWorkflows(
   ]);
   const next = (walked.length < limit ? undefined : walked.at(-1)?.workflow_id) ?? null;
   const stuck = walked.filter((row) => row.stuck).map((row) => row.workflow_id);
-  if (stuck.length === 0) return { windows: [], next };
+  if (stuck.length === 0) return { released: 0, next };
   const released = await db.transaction(async (tx) => {
     await lockWorkflows(tx, stuck);
     return releaseHeads(tx, stuck, now);
   });
-  return { windows: released.map(({ window }) => window), next };
+  return { released: released.length, next };
 }
 
 // A loose scan of tasks_workflow_line: one probe for each workflow, not a read of all its members.

@@ -32,7 +32,7 @@ describeOnEveryDatabase('replayTasks', (db) => {
         attempts: [],
       },
     });
-    expect(await findWaitsFor(db(), taskId)).toBe('room');
+    expect(await findWaitsFor(db(), taskId)).toBe('time');
   });
 
   it('brings a cancelled task back from history, with its parameters', async () => {
@@ -63,7 +63,7 @@ describeOnEveryDatabase('replayTasks', (db) => {
     const second = await seedTask(db(), { status: 'dead_letter' });
     const taskIds = [second.taskId, first.taskId];
     await replayTasks(db(), taskIds, {}, atSecond(30), [atSecond(30), atSecond(31)]);
-    expect(await findWaitsFor(db(), second.taskId)).toBe('room');
+    expect(await findWaitsFor(db(), second.taskId)).toBe('time');
     expect(await findWaitsFor(db(), first.taskId)).toBe('time');
     expect(await findTask(db(), first.taskId, false, atSecond(30))).toMatchObject({
       runAt: atSecond(31),

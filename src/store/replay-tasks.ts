@@ -5,11 +5,11 @@ import type { ReplayRequest } from '../protocol/api.js';
 import { countAdmitted } from './admission.js';
 import { changeMembers } from './change-members.js';
 import type { Database, Instant, Queryable } from './database.js';
-import { windowOf, type BacklogWindow, type WindowRow } from './task-row.js';
+import { windowOf, type LineWindow, type WindowRow } from './task-row.js';
 
 export interface ReplayedRow {
   readonly taskId: TaskId;
-  readonly window: BacklogWindow;
+  readonly window: LineWindow;
   readonly from: TaskState;
 }
 
@@ -65,11 +65,11 @@ const withMarks = `ended.past_attempts || array[
   json_build_object('ended_at', clock.now, 'became', 'pending', 'reason', 'replayed')
 ]`;
 
-// As at submit: behind its workflow, until it is due, or for room.
-const newWait = `case
-  when ended.workflow_id is not null then 'workflow'
-  when wanted.due_at > clock.now then 'time'
-  else 'room'
+const newWait = `case when ended.workflow_id is null then 'time' else 'workflow' end`;
+
+const newRunAt = `case
+  when ended.workflow_id is null then coalesce(wanted.due_at, clock.now)
+  else wanted.due_at
 end`;
 
 // A member that waits for its turn can't be late: its deadline runs from its release.
@@ -96,7 +96,7 @@ const reviveStatement = `
       priority = coalesce($2::smallint, task.priority),
       eligible_at = greatest(clock.now, wanted.due_at),
       expires_at = ${newExpiry},
-      run_at = wanted.due_at,
+      run_at = ${newRunAt},
       queued_at = null,
       ended_at = null,
       error = null,
@@ -129,7 +129,7 @@ const restoreStatement = `
        cost, user_id, tags, trace_id, past_attempts)
     select ended.id, seq, queue, task_type, capabilities, coalesce($2::smallint, priority), 'pending',
       ${newWait}, created_at, greatest(clock.now, wanted.due_at), dispatch_deadline_seconds,
-      ${newExpiry}, wanted.due_at, timeout_seconds, max_retries,
+      ${newExpiry}, ${newRunAt}, timeout_seconds, max_retries,
       case when $3::boolean then 0 else retry_count end, attempt,
       case when $3::boolean then 0 else deferrals end, case when $3::boolean then 0 else returns end,
       attempt - case when $3::boolean then 0 else returns end,

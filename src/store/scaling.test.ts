@@ -17,6 +17,7 @@ import {
   takeAskingTurn,
   type AskingTurn,
 } from './scaling.js';
+import { wakeDue } from './feed-line.js';
 import { submitTasks } from './submit-tasks.js';
 import { buryWorker, registerWorker } from './workers.js';
 
@@ -24,13 +25,14 @@ describeOnEveryDatabase('scaling', (db) => {
   it('R-AD5: counts by lane what is due, and neither what waits for a time nor for its turn', async () => {
     const tasks = [
       ...newTasks(3, { queue: 'a', costJson: '{"tokens":7}' }),
-      ...newTasks(2, { queue: 'a', hasRoom: false }),
+      ...newTasks(2, { queue: 'a' }),
       newTask({ queue: 'a', capabilities: ['gpu'] }),
       ...newTasks(5, { queue: 'b', taskType: 'train' }),
       ...newTasks(4, { queue: 'b', delaySeconds: 60 }),
       ...newTasks(3, { queue: 'c', workflowId: 'w' }),
     ];
     await submitTasks(db(), tasks, zero);
+    await wakeDue(db(), 100, zero);
     const lane = (queue: string, taskType = 'chat', capabilities: string[] = []) => ({
       lane: { queue, taskType, capabilities },
     });

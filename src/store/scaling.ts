@@ -26,7 +26,7 @@ with recursive step as (
   from step, lateral (
     select queue, task_type, capabilities
     from sluice.tasks
-    where (status = 'queued' or waits_for = 'room')
+    where status = 'queued'
       and (queue, task_type, capabilities) > (step.queue, step.task_type, step.capabilities)
     order by queue, task_type, capabilities
     limit 1
@@ -37,15 +37,15 @@ select step.queue, step.task_type, step.capabilities, counted.due, early.cost
 from step, lateral (
   select count(*) as due from (
     select from sluice.tasks line
-    where (line.status = 'queued' or line.waits_for = 'room') and line.queue = step.queue
+    where line.status = 'queued' and line.queue = step.queue
       and line.task_type = step.task_type and line.capabilities = step.capabilities
     limit $2
   ) entries
 ) as counted, lateral (
   select line.cost from sluice.tasks line
-  where (line.status = 'queued' or line.waits_for = 'room') and line.queue = step.queue
+  where line.status = 'queued' and line.queue = step.queue
     and line.task_type = step.task_type and line.capabilities = step.capabilities
-  order by line.priority, line.status, line.eligible_at, line.seq
+  order by line.priority, line.eligible_at, line.seq
   limit 1
 ) as early
 where step.n > 0

@@ -9,23 +9,20 @@ import { putQueue } from './queues.js';
 import { countLine, countScheduled, measureAges } from './statistics.js';
 
 describeOnEveryDatabase('countLine', (db) => {
-  it('counts what is in line by queue, priority and state, with its oldest', async () => {
+  it('counts what is in line by queue and priority, with its oldest', async () => {
     await seedTask(db(), { queue: 'a', priority: 'high' });
     await seedTask(db(), { queue: 'a', priority: 'high', eligibleAt: atSecond(-5) });
-    await seedTask(db(), { queue: 'a', priority: 'high', status: 'pending' });
     await seedTask(db(), { queue: 'b', priority: 'low', eligibleAt: atSecond(-600) });
     const runAt = atSecond(60);
     await seedTask(db(), { queue: 'a', status: 'pending', waitsFor: 'time', runAt });
     await seedTask(db(), { queue: 'a', status: 'executing' });
     const high = { queue: 'a', priority: 'high', effectivePriority: 'high' } as const;
     expect(await countLine(db(), zero)).toEqual([
-      { ...high, status: 'pending', count: 1, oldestEligibleAt: zero },
-      { ...high, status: 'queued', count: 2, oldestEligibleAt: atSecond(-5) },
+      { ...high, count: 2, oldestEligibleAt: atSecond(-5) },
       {
         queue: 'b',
         priority: 'low',
         effectivePriority: 'medium',
-        status: 'queued',
         count: 1,
         oldestEligibleAt: atSecond(-600),
       },

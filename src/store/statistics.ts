@@ -1,12 +1,11 @@
 import { priorityOf, type Priority } from '../domain/priority.js';
 import type { Instant, Queryable } from './database.js';
 
-/** Tasks in line: queued, or due and waiting for room. */
+/** Tasks in line, whether the ready queue holds them or not. */
 export interface LineCount {
   readonly queue: string;
   readonly priority: Priority;
   readonly effectivePriority: Priority;
-  readonly status: 'pending' | 'queued';
   readonly count: number;
   readonly oldestEligibleAt: Date;
 }
@@ -15,7 +14,6 @@ interface LineRow {
   queue: string;
   priority: number;
   effective: number;
-  status: 'pending' | 'queued';
   count: number;
   oldest: Date;
 }
@@ -30,7 +28,6 @@ export async function countLine(db: Queryable, now: Instant): Promise<LineCount[
     queue: row.queue,
     priority: priorityOf(row.priority),
     effectivePriority: priorityOf(row.effective),
-    status: row.status,
     count: row.count,
     oldestEligibleAt: row.oldest,
   }));
@@ -43,13 +40,13 @@ const countStatement = `
   with recursive named as (
     (
       select queue from sluice.tasks
-      where status = 'queued' or waits_for = 'room'
+      where status = 'queued'
       order by queue limit 1
     )
     union all
     select following.queue from named cross join lateral (
       select t.queue from sluice.tasks t
-      where (t.status = 'queued' or t.waits_for = 'room') and t.queue > named.queue
+      where t.status = 'queued' and t.queue > named.queue
       order by t.queue limit 1
     ) following
   ), aged as (
@@ -75,12 +72,12 @@ const countStatement = `
         when t.priority = 2 and t.eligible_at <= aged.low_is_medium then 1
         else t.priority
       end as effective,
-      t.status, count(*) as count, min(t.eligible_at) as oldest
+      count(*) as count, min(t.eligible_at) as oldest
     from sluice.tasks t
-    where t.queue = aged.queue and (t.status = 'queued' or t.waits_for = 'room')
-    group by 1, 2, 3
+    where t.queue = aged.queue and t.status = 'queued'
+    group by 1, 2
   ) counted
-  order by aged.queue, counted.priority, counted.effective, counted.status`;
+  order by aged.queue, counted.priority, counted.effective`;
 
 /** Tasks that wait for a time; index: tasks_timed. */
 export async function countScheduled(db: Queryable): Promise<number> {
@@ -101,7 +98,7 @@ export async function measureAges(
        greatest(0, extract(epoch from instant - eligible[2]))::float8 as p95
      from coalesce($1::timestamptz, now()) as instant, (
        select percentile_disc(array[0.5, 0.95]) within group (order by eligible_at desc) as eligible
-       from sluice.tasks where status = 'queued' or waits_for = 'room'
+       from sluice.tasks where status = 'queued'
      ) line
      where eligible is not null`,
     [now],

@@ -91,10 +91,15 @@ describeOnEveryDatabase('submitTasks', (db) => {
     expect(rows.map((row) => row.id)).toEqual(shuffled.map((task) => task.taskId));
   });
 
-  it('R-CH8: without room it waits in the backlog', async () => {
-    const answer = await submitOne(db(), { hasRoom: false }, now);
-    expect(answer).toMatchObject({ status: 'pending', waitsFor: 'room' });
-    expect(await rowOf(db(), answer.taskId)).toMatchObject({ status: 'pending', queued_at: null });
+  it('R-CH12: what its process does not offer is due at once, for whoever serves', async () => {
+    const answer = await submitOne(db(), { isOffered: false }, now);
+    expect(answer).toMatchObject({ status: 'pending', waitsFor: 'time' });
+    expect(await rowOf(db(), answer.taskId)).toMatchObject({
+      status: 'pending',
+      queued_at: null,
+      run_at: now,
+      eligible_at: now,
+    });
   });
 
   it('R-CH11: a time in the future makes it wait, one in the past does not', async () => {

@@ -75,7 +75,7 @@ async function insertIntoWorkflows(
   const created = await insertTasks(tx, tasks, needs, false, now);
   for (const head of await releaseHeads(tx, workflowIds, now)) {
     const task = created.get(head.taskId);
-    if (task !== undefined) created.set(head.taskId, { ...task, waitsFor: head.waitsFor });
+    if (task !== undefined) created.set(head.taskId, { ...task, waitsFor: 'time' });
   }
   const queues = tasks.filter(({ taskId }) => created.has(taskId)).map(({ queue }) => queue);
   await countAdmitted(tx, queues, needs);

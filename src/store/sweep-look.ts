@@ -9,7 +9,7 @@ export interface SweepLook {
   /** Places of workflows that are kept for members that were cancelled. */
   readonly keptPlaces: boolean;
   readonly workflows: boolean;
-  /** Something is in line, queued or waiting for room. */
+  /** Something is in line. */
   readonly line: boolean;
 }
 
@@ -64,7 +64,7 @@ select
     select from sluice.tasks
     where workflow_id > '' and (status not in ('dead_letter', 'failed') or halts_workflow)
   ) as workflows,
-  exists (select from sluice.tasks where status = 'queued' or waits_for = 'room') as line
+  exists (select from sluice.tasks where status = 'queued') as line
 from held`;
 
 export async function lookForRepairs(

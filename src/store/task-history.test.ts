@@ -9,7 +9,7 @@ import type { TaskHistory, TaskView } from '../protocol/api.js';
 import { cancelTasks } from './cancel-tasks.js';
 import { claimTasks } from './claim-tasks.js';
 import { endAttempts, type AttemptEnd } from './end-attempts.js';
-import { feedBacklog } from './feed-backlog.js';
+import { wakeDue } from './feed-line.js';
 import { completeTasks } from './finish-tasks.js';
 import { findTask } from './read-tasks.js';
 import { startTasks } from './start-tasks.js';
@@ -184,7 +184,7 @@ describeOnEveryDatabase('the history of a task', (db) => {
     timeoutSeconds: 600,
   } as const;
 
-  async function submit(hasRoom: boolean): Promise<TaskId> {
+  async function submit(isOffered: boolean): Promise<TaskId> {
     const taskId = ids.nextTaskId(zero.getTime());
     await submitTasks(
       db(),
@@ -206,7 +206,7 @@ describeOnEveryDatabase('the history of a task', (db) => {
           userId: null,
           tags: [],
           traceId: null,
-          hasRoom,
+          isOffered,
           passesCeilings: false,
         },
       ],
@@ -216,7 +216,7 @@ describeOnEveryDatabase('the history of a task', (db) => {
   }
 
   async function feed(second: number): Promise<void> {
-    await feedBacklog(db(), [{ lane, priority: 'medium', limit: 1 }], atSecond(second));
+    await wakeDue(db(), 1, atSecond(second));
   }
 
   async function claim(taskId: TaskId, second: number, start: boolean) {

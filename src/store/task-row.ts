@@ -17,10 +17,16 @@ export interface ReadyRow {
   readonly cost: Cost;
 }
 
-/** The part of the backlog that shares one line: a lane and a submitted priority. */
-export interface BacklogWindow {
+/** What has a line of its own: a lane and a submitted priority. */
+export interface LineWindow {
   readonly lane: Lane;
   readonly priority: Priority;
+}
+
+/** A place in a line. */
+export interface LinePosition {
+  readonly eligibleAtMs: number;
+  readonly seq: number;
 }
 
 export interface WindowRow {
@@ -30,7 +36,7 @@ export interface WindowRow {
   readonly priority: number;
 }
 
-export function windowOf(row: WindowRow): BacklogWindow {
+export function windowOf(row: WindowRow): LineWindow {
   return {
     lane: { queue: row.queue, taskType: row.task_type, capabilities: row.capabilities },
     priority: priorityOf(row.priority),
@@ -52,9 +58,17 @@ export interface ReadyTaskRow extends WindowRow {
 }
 
 export function readyOf(row: ReadyTaskRow): ReadyRow {
+  return readyIn(windowOf(row), row);
+}
+
+export function readyIn(
+  { lane, priority }: LineWindow,
+  row: Omit<ReadyTaskRow, keyof WindowRow>,
+): ReadyRow {
   return {
     taskId: row.id,
-    ...windowOf(row),
+    lane,
+    priority,
     ageMs: row.age_ms,
     eligibleAtMs: row.eligible_ms,
     seq: row.seq,

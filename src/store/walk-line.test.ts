@@ -4,26 +4,24 @@ import { newTask, newTasks, submitOne } from '../../test/store/lifecycle.js';
 import { describeOnEveryDatabase } from '../../test/store/support.js';
 import type { NewTask } from './new-task.js';
 import { submitTasks } from './submit-tasks.js';
-import { findBacklog, walkQueued, type QueuedCursor } from './walk-line.js';
+import { endOf, findWindows, walkQueued, type QueuedCursor } from './walk-line.js';
 
 const now = new Date();
 
-describeOnEveryDatabase('findBacklog', (db) => {
-  it('R-CH8: names each window that has tasks waiting for room, once, page by page', async () => {
+describeOnEveryDatabase('findWindows', (db) => {
+  it('R-CH8: names each window that has a line, once, page by page', async () => {
     await submitTasks(
       db(),
       [
-        ...newTasks(3, { queue: 'a', hasRoom: false }),
         ...newTasks(3, { queue: 'a' }),
-        ...newTasks(3, { queue: 'b' }),
         newTask({ queue: 'b', delaySeconds: 60, priority: 'low' }),
-        ...newTasks(2, { queue: 'c', hasRoom: false, priority: 'high' }),
-        ...newTasks(2, { queue: 'c', hasRoom: false, priority: 'low' }),
-        ...newTasks(2, { queue: 'c', hasRoom: false, capabilities: ['gpu'], taskType: 'z' }),
+        ...newTasks(2, { queue: 'c', priority: 'high' }),
+        ...newTasks(2, { queue: 'c', priority: 'low' }),
+        ...newTasks(2, { queue: 'c', capabilities: ['gpu'], taskType: 'z' }),
       ],
       null,
     );
-    const windows = await findBacklog(db(), 10, null);
+    const windows = await findWindows(db(), 10, null);
     expect(windows.map(({ lane, priority }) => [lane.queue, lane.taskType, priority])).toEqual([
       ['a', 'chat', 'medium'],
       ['c', 'chat', 'high'],
@@ -31,10 +29,10 @@ describeOnEveryDatabase('findBacklog', (db) => {
       ['c', 'z', 'medium'],
     ]);
     expect(windows[3]?.lane.capabilities).toEqual(['gpu']);
-    const first = await findBacklog(db(), 2, null);
+    const first = await findWindows(db(), 2, null);
     expect(first).toEqual(windows.slice(0, 2));
-    expect(await findBacklog(db(), 10, first[1] ?? null)).toEqual(windows.slice(2));
-    expect(await findBacklog(db(), 10, windows[3] ?? null)).toEqual([]);
+    expect(await findWindows(db(), 10, first[1] ?? null)).toEqual(windows.slice(2));
+    expect(await findWindows(db(), 10, windows[3] ?? null)).toEqual([]);
   });
 });
 
@@ -52,10 +50,10 @@ describeOnEveryDatabase('walkQueued', (db) => {
         // All of one statement share one instant; with the database's clock, to the microsecond.
         const batch = newTasks(5, lane);
         queued.push(...batch);
-        await submitTasks(db(), [...batch, ...newTasks(4, { ...lane, hasRoom: false })], null);
+        await submitTasks(db(), [...batch, ...newTasks(4, { ...lane, delaySeconds: 60 })], null);
       }
     }
-    await submitTasks(db(), newTasks(3, { queue: 'between', hasRoom: false }), null);
+    await submitTasks(db(), newTasks(3, { queue: 'between', delaySeconds: 60 }), null);
     for (const step of [1, 4, 7, 1_000]) {
       const walked = await lap(step);
       expect(walked).toHaveLength(queued.length);
@@ -78,6 +76,17 @@ describeOnEveryDatabase('walkQueued', (db) => {
       seq: old.kind === 'created' ? old.seq : NaN,
       cost: { t: 1 },
     });
+  });
+
+  it('R-RE6: a lap can pass over the rest of a window, however long it is', async () => {
+    const [first, ...rest] = newTasks(5, { queue: 'a' });
+    const other = newTask({ queue: 'b' });
+    await submitTasks(db(), [...(first ? [first] : []), ...rest, other], null);
+    const { rows, next } = await walkQueued(db(), null, 1, null);
+    expect(rows.map((row) => row.taskId)).toEqual([first?.taskId]);
+    const after = await walkQueued(db(), next && endOf(next.window), 10, null);
+    expect(after.rows.map((row) => row.taskId)).toEqual([other.taskId]);
+    expect(after.next).toBeNull();
   });
 
   it('an empty store is a lap of one step', async () => {

@@ -5,7 +5,7 @@ import type { Instant, Queryable } from './database.js';
 import {
   readyOf,
   windowOf,
-  type BacklogWindow,
+  type LineWindow,
   type ReadyRow,
   type ReadyTaskRow,
   type WindowRow,
@@ -16,40 +16,39 @@ import {
  * into the index each, however many tasks lie between.
  */
 const nextWindow = `
-  select queue, task_type, capabilities, priority, status
+  select queue, task_type, capabilities, priority
   from sluice.tasks
-  where (status = 'queued' or waits_for = 'room')
+  where status = 'queued'
     and (queue, task_type, capabilities, priority)
       > (step.queue, step.task_type, step.capabilities, step.priority)
-  order by queue, task_type, capabilities, priority, status, eligible_at, seq
+  order by queue, task_type, capabilities, priority
   limit 1`;
 
 /** Before every other: no queue has an empty name. */
 const firstStep = `select $1::text collate "C" as queue, $2::text collate "C" as task_type,
-    $3::text[] collate "C" as capabilities, $4::smallint as priority`;
+    $3::text[] collate "C" as capabilities, $4::smallint as priority, 1 as n`;
 
-/** In a window "pending" sorts before "queued": its first entry tells whether it has a backlog. */
-const findBacklogSql = `
+const findWindowsSql = `
 with recursive step as (
-  ${firstStep}, null::text collate "C" as status
+  ${firstStep}
   union all
-  select next.* from step, lateral (${nextWindow}) as next
+  select next.*, step.n + 1 from step, lateral (${nextWindow}) as next where step.n <= $5
 )
-select queue, task_type, capabilities, priority from step where status = 'pending' limit $5`;
+select queue, task_type, capabilities, priority from step where n > 1`;
 
-/** The windows that have tasks waiting for room, in a stable order, after the one given. */
-export async function findBacklog(
+/** The windows that have a line, in a stable order, after the one given. */
+export async function findWindows(
   db: Queryable,
   limit: number,
-  after: BacklogWindow | null,
-): Promise<BacklogWindow[]> {
-  const rows = await db.query<WindowRow>(findBacklogSql, [...windowParameters(after), limit]);
+  after: LineWindow | null,
+): Promise<LineWindow[]> {
+  const rows = await db.query<WindowRow>(findWindowsSql, [...windowParameters(after), limit]);
   return rows.map(windowOf);
 }
 
 /** A place in the walk over all queued tasks. */
 export interface QueuedCursor {
-  readonly window: BacklogWindow;
+  readonly window: LineWindow;
   /** As text: a Date would cut off the microseconds, and meet the same tasks again. */
   readonly eligibleAt: string;
   readonly seq: number;
@@ -58,13 +57,12 @@ export interface QueuedCursor {
 const windowsPerCall = 1000;
 
 /**
- * Rest of the cursor's window, then the windows after it, until there are enough: the pending ones
- * of a window are never read. A window after the cursor's that has none queued answers with a row
- * of its own, so that the cursor moves on.
+ * Rest of the cursor's window, then the windows after it, until there are enough. A window whose
+ * tasks were all claimed meanwhile answers with a row of its own, so that the cursor moves on.
  */
 const walkQueuedSql = `
 with recursive step as (
-  ${firstStep}, null::text collate "C" as status, 1 as n
+  ${firstStep}
   union all
   select next.*, step.n + 1 from step, lateral (${nextWindow}) as next where step.n <= $7
 )
@@ -140,6 +138,11 @@ export async function findQueued(
   return rows.map(readyOf);
 }
 
+/** For the walk to go on behind a window, whatever is left of it. */
+export function endOf(window: LineWindow): QueuedCursor {
+  return { window, eligibleAt: 'infinity', seq: 0 };
+}
+
 function cursorAt(row: WalkRow | EmptyWindowRow): QueuedCursor {
   const window = windowOf(row);
   return row.id === null
@@ -147,7 +150,7 @@ function cursorAt(row: WalkRow | EmptyWindowRow): QueuedCursor {
     : { window, eligibleAt: row.eligible_at, seq: row.seq };
 }
 
-function windowParameters(window: BacklogWindow | null): unknown[] {
+function windowParameters(window: LineWindow | null): unknown[] {
   if (window === null) return ['', '', '{}', 0];
   const { lane, priority } = window;
   return [lane.queue, lane.taskType, arrayLiteral(lane.capabilities), rankOf(priority)];

@@ -33,7 +33,6 @@ function leftBehind(deadWorker: WorkerId, silentWorker: WorkerId): Record<string
   const pending = 'pending';
   return {
     'queued, and in no ready queue': { seed: {}, becomes: 'queued', retries: 0 },
-    'pending, with room': { seed: { status: pending }, becomes: 'queued', retries: 0 },
     'waiting for a time that has come': {
       seed: { status: pending, waitsFor: 'time', runAt: atSecond(-60) },
       becomes: 'queued',

@@ -3,27 +3,24 @@ import { expect, it, vi } from 'vitest';
 import { IdSource, type TaskId } from '../../src/domain/ids.js';
 import { defaultQueueSettings } from '../../src/domain/queue-settings.js';
 import type { EngineContext } from '../../src/engine/context.js';
-import { TaskEvents } from '../../src/engine/events.js';
 import { Checkpoints } from '../../src/engine/checkpoints.js';
 import { Feeder } from '../../src/engine/feeder.js';
 import { QueueDirectory } from '../../src/engine/queue-directory.js';
 import { defaultEngineSettings } from '../../src/engine/settings.js';
-import { Places } from '../../src/engine/windows.js';
 import { MemoryReadyQueue } from '../../src/ready/memory-ready-queue.js';
-import type { Taken } from '../../src/ready/ready-queue.js';
-import { LocalBus } from '../../src/runtime/bus.js';
+import type { Taken, Window } from '../../src/ready/ready-queue.js';
 import { systemClock } from '../../src/runtime/clock.js';
-import { silentLog } from '../../src/runtime/log.js';
 import { Loop } from '../../src/runtime/loop.js';
 import type { Database } from '../../src/store/database.js';
 import { putQueue } from '../../src/store/queues.js';
-import { returnToBacklog } from '../../src/store/return-to-backlog.js';
 import { submitTasks } from '../../src/store/submit-tasks.js';
 import { newTasks } from '../store/lifecycle.js';
 import { describeOnEveryDatabase, describeOnPostgres } from '../store/support.js';
 import { until } from '../support/until.js';
+import { contextOf } from './engine-parts.js';
 
 const lane = { queue: 'q', taskType: 't', capabilities: [] };
+const window = { lane, priority: 'medium' } as const;
 const hourMs = 3_600_000;
 
 /** A feeder alone with its parts: tests take, and tell it so or not. */
@@ -37,21 +34,14 @@ class Feeding {
     { mode, ready }: { mode: EngineContext['mode']; ready?: MemoryReadyQueue },
   ) {
     this.ready = ready ?? new MemoryReadyQueue({ clock: systemClock });
-    const context: EngineContext = {
-      db,
-      ready: this.ready,
-      bus: new LocalBus(),
-      closeLinks: () => Promise.resolve(),
+    const context = {
+      ...contextOf(db, this.ready),
       mode,
-      events: new TaskEvents(() => undefined),
       // What is discovered once is all that it hears from Postgres.
       settings: { ...defaultEngineSettings, discoverIntervalMs: hourMs },
-      log: silentLog,
-      random: Math.random,
-      clock: null,
     };
     this.queues = new QueueDirectory(context, new Checkpoints(context));
-    this.feeder = new Feeder(context, this.queues, new Places(this.ready));
+    this.feeder = new Feeder(context, this.queues);
     this.feeder.begin(() => undefined);
   }
 
@@ -63,10 +53,12 @@ class Feeding {
     return feeding;
   }
 
-  async restore(): Promise<void> {
+  async restore(behind: readonly Window[] = [window]): Promise<void> {
     await this.ready.beginRestore();
     const configuration = this.queues.configuration();
-    await this.ready.restore({ generation: 1, ...configuration, levels: [], running: [] });
+    const restored = { generation: 1, ...configuration, levels: [], running: [] };
+    await this.ready.restore({ ...restored, behind });
+    this.feeder.discoverSoon();
   }
 
   /** Until there is nothing to do. */
@@ -80,38 +72,33 @@ class Feeding {
   }
 
   async room(): Promise<number> {
-    const [room = -1] = await this.ready.room([{ lane, priority: 'medium' }]);
-    return room;
+    const [look] = await this.ready.look([window]);
+    return look?.room ?? -1;
   }
 }
 
-async function backlogOf(db: Database, count: number): Promise<TaskId[]> {
-  const tasks = newTasks(count, { queue: 'q', taskType: 't', hasRoom: false });
+/** In line before anybody looks: the ready queue is told that its window is behind. */
+async function lineOf(db: Database, count: number): Promise<TaskId[]> {
+  const tasks = newTasks(count, { queue: 'q', taskType: 't' });
   for (let from = 0; from < count; from += 1_000) {
     await submitTasks(db, tasks.slice(from, from + 1_000), null);
   }
   return tasks.map(({ taskId }) => taskId);
 }
 
-async function countQueued(db: Database): Promise<number> {
-  const [row] = await db.query<{ n: number }>(
-    `select count(*)::int as n from sluice.tasks where status = 'queued'`,
-  );
-  return row?.n ?? 0;
-}
-
 describeOnEveryDatabase('the feeder', (db) => {
   it('R-RE6: what the ready queue still took for running is offered again a moment later', async () => {
     const feeding = await Feeding.begin(db(), 10);
-    const taskIds = await backlogOf(db(), 3);
+    const taskIds = await lineOf(db(), 3);
     await feeding.feed();
     const running = await feeding.take(3);
     await feeding.ready.confirm(running);
     // Another server ended these attempts, and has not told the ready queue yet.
-    await returnToBacklog(db(), taskIds);
-    feeding.feeder.noteBacklog({ lane, priority: 'medium' });
+    await db().query(
+      `update sluice.tasks set status = 'pending', waits_for = 'time', run_at = now()`,
+    );
+    feeding.feeder.noteDue(0);
     await feeding.feed();
-    expect(await countQueued(db())).toBe(3);
     expect(await feeding.take(3)).toEqual([]);
     await feeding.ready.finish(
       taskIds.map((taskId) => ({ taskId, queue: 'q', reserved: {}, usage: null })),
@@ -126,7 +113,7 @@ describeOnEveryDatabase('the feeder', (db) => {
 
   it.each([1, 2, 10, 400])('R-CH8: a window of %i never runs dry, in order', async (maxReady) => {
     const feeding = await Feeding.begin(db(), maxReady);
-    const waiting = await backlogOf(db(), Math.min(maxReady * 5, 1_000));
+    const waiting = await lineOf(db(), Math.min(maxReady * 5, 1_000));
     await feeding.feed();
     const order: TaskId[] = [];
     const half = Math.max(1, Math.floor(maxReady / 2));
@@ -145,10 +132,12 @@ describeOnEveryDatabase('the feeder', (db) => {
     'R-CH8: %i large windows that are hungry at once are all fed',
     async (windows) => {
       const feeding = await Feeding.begin(db(), 10_000);
-      const tasks = Array.from({ length: windows }, (_, n) =>
-        newTasks(1, { queue: 'q', taskType: `t${n}`, hasRoom: false }),
-      ).flat();
+      const types = Array.from({ length: windows }, (_, n) => `t${n}`);
+      const tasks = types.flatMap((taskType) => newTasks(1, { queue: 'q', taskType }));
       await submitTasks(db(), tasks, null);
+      await feeding.restore(
+        types.map((taskType) => ({ lane: { ...lane, taskType }, priority: 'medium' })),
+      );
       await feeding.feed();
       expect(await feeding.take(windows)).toHaveLength(windows);
       await feeding.ready.close();
@@ -157,12 +146,12 @@ describeOnEveryDatabase('the feeder', (db) => {
 
   it('R-CH8: a window that is full costs Postgres nothing', async () => {
     const feeding = await Feeding.begin(db(), 10);
-    await backlogOf(db(), 50);
+    await lineOf(db(), 50);
     await feeding.feed();
     expect(await feeding.room()).toBe(0);
     const statements = vi.spyOn(db(), 'query');
     for (let n = 0; n < 5; n++) {
-      feeding.feeder.noteTaken([{ lane, priority: 'medium' }]);
+      feeding.feeder.noteTaken([window]);
       await feeding.feed();
     }
     expect(statements).not.toHaveBeenCalled();
@@ -172,12 +161,11 @@ describeOnEveryDatabase('the feeder', (db) => {
 
   it('R-CH8: what found its window full comes before anything younger', async () => {
     const feeding = await Feeding.begin(db(), 4);
-    const waiting = await backlogOf(db(), 6);
-    // Somebody takes the places between the feeder's look and its offer.
+    const waiting = await lineOf(db(), 6);
+    // Somebody takes the places between the feeder's look and its feed.
     const intruders = intruding(feeding.ready);
     await feeding.feed();
     expect(intruders.stop()).toBe(4);
-    expect(await countQueued(db())).toBe(0);
 
     const first = await feeding.take(4);
     expect(first).toHaveLength(4);
@@ -188,17 +176,60 @@ describeOnEveryDatabase('the feeder', (db) => {
     await feeding.ready.close();
   });
 
-  it('R-RE7: a ready queue without its contents is not fed: one batch waits for it', async () => {
+  it('R-CH8: writes nothing', async () => {
+    const feeding = await Feeding.begin(db(), 100);
+    await lineOf(db(), 50);
+    const rows = () => db().query('select xmin, ctid, * from sluice.tasks order by seq');
+    const before = await rows();
+    await feeding.feed();
+    expect(await feeding.room()).toBe(50);
+    expect(await rows()).toEqual(before);
+    await feeding.ready.close();
+  });
+
+  it('R-RE7: a ready queue without its contents is not fed; then its line is read anew', async () => {
     const feeding = await Feeding.begin(db(), 10);
     await feeding.ready.close();
-    const waiting = await backlogOf(db(), 50);
+    const waiting = await lineOf(db(), 50);
+    const lines = vi.spyOn(feeding.ready, 'feed');
     for (let n = 0; n < 5; n++) expect(await feeding.feeder.tick()).toBeGreaterThan(0);
-    expect(await countQueued(db())).toBeLessThanOrEqual(10);
+    expect(lines).not.toHaveBeenCalled();
     await feeding.restore();
     await feeding.feed();
     const taken = await feeding.take(10);
     expect(taken.map(({ taskId }) => taskId)).toEqual(waiting.slice(0, 10));
     await feeding.ready.close();
+  });
+
+  it('R-RE7: what could not be offered is read from the line, as soon as it can', async () => {
+    const feeding = await Feeding.begin(db(), 10);
+    await feeding.feed();
+    await feeding.ready.close();
+    const waiting = await lineOf(db(), 3);
+    const { ready, feeder } = feeding;
+    feeder.noteUnoffered(
+      waiting.toReversed().map((taskId, nth) => ({
+        taskId,
+        ...window,
+        ageMs: 0,
+        eligibleAtMs: nth,
+        seq: 0,
+        cost: {},
+      })),
+    );
+    expect(await feeder.tick()).toBeGreaterThan(0);
+    await ready.restore({
+      generation: 2,
+      limits: [],
+      queues: [],
+      levels: [],
+      running: [],
+      behind: [],
+    });
+    await feeding.feed();
+    const taken = await feeding.take(10);
+    expect(taken.map(({ taskId }) => taskId)).toEqual(waiting);
+    await ready.close();
   });
 });
 
@@ -213,7 +244,7 @@ describeOnPostgres('feeders of two servers', (postgres) => {
       const { db } = postgres();
       const first = await Feeding.begin(db, maxReady);
       const feedings = [await sharing(db, first), await sharing(await postgres().open(), first)];
-      const waiting = await backlogOf(db, Math.min(maxReady * 20, 600));
+      const waiting = await lineOf(db, Math.min(maxReady * 20, 600));
       const loops = feedings.map(({ feeder }) => looping(feeder));
       const order: TaskId[] = [];
       const deadlineMs = performance.now() + 120_000;
@@ -234,7 +265,7 @@ describeOnPostgres('feeders of two servers', (postgres) => {
     const { db } = postgres();
     const first = await Feeding.begin(db, 10);
     const feeding = await sharing(db, first);
-    const waiting = await backlogOf(db, 100);
+    const waiting = await lineOf(db, 100);
     const loop = looping(feeding.feeder);
     const order: TaskId[] = [];
     const beganMs = performance.now();
@@ -269,25 +300,28 @@ function looping(feeder: Feeder): Loop {
   return loop;
 }
 
-/** Fills the window just before the next offer. */
+/** Fills the window just before the next feed. */
 function intruding(ready: MemoryReadyQueue): { stop(): number } {
-  const offer = ready.offer.bind(ready);
+  const feed = ready.feed.bind(ready);
   const ids = new IdSource();
   let intruded = 0;
-  ready.offer = async (offers) => {
-    ready.offer = offer;
-    const stale = Array.from({ length: 4 }, (_, seq) => ({
+  ready.feed = async (stretches) => {
+    ready.feed = feed;
+    // Older than all that is left, so that they come in.
+    const old = Array.from({ length: 4 }, (_, seq) => ({
       taskId: ids.nextTaskId(Date.now()),
-      lane,
-      priority: 'medium' as const,
+      ...window,
       ageMs: 0,
-      eligibleAtMs: 0,
+      eligibleAtMs: -1,
       seq,
       cost: {},
     }));
-    await offer(stale);
-    intruded = stale.length;
-    return offer(offers);
+    const [look] = await ready.look([window]);
+    const round = look?.left?.round ?? -1;
+    const next = look?.left?.from ?? null;
+    await feed([{ window, round, offers: old, next }]);
+    intruded = old.length;
+    return feed(stretches);
   };
   return { stop: () => intruded };
 }

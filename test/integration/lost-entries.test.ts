@@ -1,63 +1,91 @@
 import { expect, it, vi } from 'vitest';
 
+import { defaultQueueSettings } from '../../src/domain/queue-settings.js';
 import { Checkpoints } from '../../src/engine/checkpoints.js';
-import type { EngineContext } from '../../src/engine/context.js';
-import { TaskEvents } from '../../src/engine/events.js';
 import { Feeder } from '../../src/engine/feeder.js';
 import { LostEntries } from '../../src/engine/lost-entries.js';
 import { QueueDirectory } from '../../src/engine/queue-directory.js';
-import { defaultEngineSettings } from '../../src/engine/settings.js';
 import { Throughput } from '../../src/engine/throughput.js';
-import { Places } from '../../src/engine/windows.js';
 import { MemoryReadyQueue } from '../../src/ready/memory-ready-queue.js';
-import { LocalBus } from '../../src/runtime/bus.js';
+import type { Window } from '../../src/ready/ready-queue.js';
 import { systemClock } from '../../src/runtime/clock.js';
-import { silentLog } from '../../src/runtime/log.js';
 import { changeTask } from '../../src/store/change-task.js';
 import type { Database } from '../../src/store/database.js';
-import { feedBacklog } from '../../src/store/feed-backlog.js';
-import { submitOne } from '../store/lifecycle.js';
+import { wakeDue } from '../../src/store/feed-line.js';
+import { putQueue } from '../../src/store/queues.js';
+import { submitTasks } from '../../src/store/submit-tasks.js';
+import { newTasks, submitOne } from '../store/lifecycle.js';
 import { describeOnEveryDatabase } from '../store/support.js';
+import { contextOf } from './engine-parts.js';
 
 const lane = { queue: 'q', taskType: 't', capabilities: [] };
+const window = { lane, priority: 'medium' } as const;
 
-async function openEmpty(): Promise<MemoryReadyQueue> {
-  const ready = new MemoryReadyQueue({ clock: systemClock });
-  await ready.beginRestore();
-  await ready.restore({ generation: 1, limits: [], queues: [], levels: [], running: [] });
-  return ready;
-}
+/** A lap alone with its parts: tests say when it walks. */
+class Lap {
+  readonly ready = new MemoryReadyQueue({ clock: systemClock });
+  readonly #queues: QueueDirectory;
+  readonly #feeder: Feeder;
+  readonly #lostEntries: LostEntries;
 
-function lapOver(db: Database, ready: MemoryReadyQueue): LostEntries {
-  const context: EngineContext = {
-    db,
-    ready,
-    bus: new LocalBus(),
-    closeLinks: () => Promise.resolve(),
-    mode: 'memory',
-    events: new TaskEvents(() => undefined),
-    settings: defaultEngineSettings,
-    log: silentLog,
-    random: Math.random,
-    clock: null,
-  };
-  const queues = new QueueDirectory(context, new Checkpoints(context));
-  return new LostEntries(context, new Feeder(context, queues, new Places(ready)), new Throughput());
+  private constructor(db: Database) {
+    const context = contextOf(db, this.ready);
+    this.#queues = new QueueDirectory(context, new Checkpoints(context));
+    this.#feeder = new Feeder(context, this.#queues);
+    this.#lostEntries = new LostEntries(context, this.#feeder, new Throughput());
+  }
+
+  static async begin(db: Database, behind: readonly Window[]): Promise<Lap> {
+    const lap = new Lap(db);
+    await lap.#queues.load();
+    await lap.ready.beginRestore();
+    const configuration = lap.#queues.configuration();
+    await lap.ready.restore({ generation: 1, ...configuration, levels: [], running: [], behind });
+    await lap.#feeder.fill();
+    return lap;
+  }
+
+  async walk(): Promise<void> {
+    this.#lostEntries.beginLap();
+    while ((await this.#lostEntries.tick()) < 1_000);
+  }
 }
 
 describeOnEveryDatabase('the lap for lost entries', (db) => {
   it('R-RE6: what was given another priority while the lap looked at it is offered as it is', async () => {
     const { taskId } = await submitOne(db(), { ...lane, priority: 'low' });
-    const ready = await openEmpty();
-    vi.spyOn(ready, 'missing').mockImplementationOnce(async (taskIds) => {
+    const lap = await Lap.begin(db(), []);
+    vi.spyOn(lap.ready, 'missing').mockImplementationOnce(async (taskIds) => {
       await changeTask(db(), taskId, { priority: 'high' }, null);
-      await feedBacklog(db(), [{ lane, priority: 'high', limit: 1 }], null);
+      await wakeDue(db(), 1, null);
       return taskIds;
     });
-    const lap = lapOver(db(), ready);
-    lap.beginLap();
-    await lap.tick();
-    expect((await ready.live('q')).depth).toMatchObject({ high: 1, low: 0 });
-    await ready.close();
+    await lap.walk();
+    expect((await lap.ready.live('q')).depth).toMatchObject({ high: 1, low: 0 });
+    await lap.ready.close();
+  });
+
+  it('R-RE6: it finds what was lost, and goes no further than the line was offered', async () => {
+    await putQueue(db(), 'q', { ...defaultQueueSettings, maxReady: 300 }, null);
+    const tasks = newTasks(1_000, lane);
+    await submitTasks(db(), tasks, null);
+    const taskIds = tasks.map(({ taskId }) => taskId);
+    const lap = await Lap.begin(db(), [window]);
+    await lap.ready.remove(taskIds.slice(100, 102));
+    const pieces = vi.spyOn(lap.ready, 'look');
+    await lap.walk();
+    // Three of what is held, and one that begins what was left.
+    expect(pieces.mock.calls.length).toBeLessThanOrEqual(5);
+    const taken = await lap.ready.take({
+      taskTypes: null,
+      capabilities: [],
+      queues: null,
+      count: 1_000,
+    });
+    expect(taken).toMatchObject({
+      kind: 'taken',
+      entries: taskIds.slice(0, 300).map((taskId) => ({ taskId })),
+    });
+    await lap.ready.close();
   });
 });

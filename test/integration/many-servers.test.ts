@@ -268,7 +268,7 @@ describeOnPostgres('R-RE7: Redis is only a hint', (server) => {
     await redis.kill('SIGKILL');
     await until('the loss to be noticed', () => engine.readyQueueTrouble() !== null);
     const { taskId, status } = await engine.submit({ taskType: 'noop', queue: 'away' });
-    expect(status).toBe('pending');
+    expect(status).toBe('queued');
     expect(await worker.look(1, { waitMs: 300 })).toEqual([]);
     await redis.restart();
     await until('the return', () => engine.readyQueueTrouble() === null);

@@ -91,6 +91,7 @@ class Simulation {
       queues: [{ name: queue, version: 1, settings, pausedForMs: null, probes: null }],
       levels: this.#levels(),
       running: [],
+      behind: [],
     });
     this.#taken = [];
     await first.offer(Array.from({ length: waiting }, () => this.#offer()));

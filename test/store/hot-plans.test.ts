@@ -5,7 +5,7 @@ import type { Held } from '../../src/protocol/api.js';
 import { claimTasks } from '../../src/store/claim-tasks.js';
 import type { Database } from '../../src/store/database.js';
 import { endAttempts } from '../../src/store/end-attempts.js';
-import { feedBacklog, wakeDue, type WantedFromBacklog } from '../../src/store/feed-backlog.js';
+import { readLines, wakeDue, type WantedFromLine } from '../../src/store/feed-line.js';
 import { findAttempts, findLeased, findSettled } from '../../src/store/find-attempts.js';
 import { completeTasks, type Completion } from '../../src/store/finish-tasks.js';
 import { migrate } from '../../src/store/migrate.js';
@@ -14,7 +14,7 @@ import { openPgDatabase } from '../../src/store/pg-database.js';
 import { recordProgress, startTasks } from '../../src/store/start-tasks.js';
 import type { NewTask } from '../../src/store/new-task.js';
 import { submitTasks } from '../../src/store/submit-tasks.js';
-import { findBacklog, walkQueued } from '../../src/store/walk-line.js';
+import { findWindows, walkQueued } from '../../src/store/walk-line.js';
 import { createTestDatabase, type TestDatabase } from '../support/postgres.js';
 import { explained } from './explained.js';
 import {
@@ -53,9 +53,10 @@ const cases: Case<[]>[] = [
     },
   ],
   ['submit to workflows', (db) => submitTasks(db, membersOf(20), null)],
-  ['feed', (db) => feedBacklog(db, windows(), null)],
+  ['feed', (db) => readLines(db, lines(0), null)],
+  ['feed the end of a line', (db) => readLines(db, lines(Date.now() + 60_000), null)],
   ['wake', (db) => wakeDue(db, batch, null)],
-  ['find the backlog', (db) => findBacklog(db, batch, null)],
+  ['find the windows', (db) => findWindows(db, batch, null)],
   ['walk', (db) => walkQueued(db, null, batch, null)],
 ];
 
@@ -197,7 +198,7 @@ async function analyze(db: Database): Promise<void> {
   await db.run('vacuum analyze sluice.tasks');
 }
 
-/** In five queues, in all states: queued, without room, scheduled, running and behind a workflow. */
+/** In five queues, in all states: queued, scheduled, running and behind a workflow. */
 async function fill(db: Database): Promise<void> {
   await db.query(
     `insert into sluice.tasks
@@ -220,7 +221,7 @@ async function fill(db: Database): Promise<void> {
        600, 3
      from generate_series(1, ${many}) n,
        lateral (select (array['pending', 'queued', 'executing'])[1 + n % 7 % 3] as status) as one,
-       lateral (select (array['room', 'time', 'workflow'])[1 + n % 11 % 3] as waits_for) as other`,
+       lateral (select (array['time', 'workflow'])[1 + n % 11 % 2] as waits_for) as other`,
   );
 }
 
@@ -231,8 +232,11 @@ async function stockOf(db: Database): Promise<Stock> {
   );
   const seconds = firsts.map(({ workflowId }) => newTask({ workflowId }));
   await submitTasks(db, [...tasks, ...firsts, ...seconds], null);
-  const lane = { queue: 'members', taskType: 'chat', capabilities: [] };
-  await feedBacklog(db, [{ lane, priority: 'medium', limit: batch }], null);
+  await db.query(
+    `update sluice.tasks set status = 'queued', waits_for = null, queued_at = now()
+     where id = any($1::uuid[])`,
+    [firsts.map((task) => task.taskId)],
+  );
   const queued = tasks.slice(batch).map((task) => task.taskId);
   const claims = [...tasks.slice(0, batch), ...firsts].map((task) => claimOf(task.taskId));
   const held = await claimTasks(db, claims, 0, 30_000, null);
@@ -272,10 +276,13 @@ function lost(held: Held): Completion {
   return completionOf({ taskId: held.taskId, lease: crypto.randomUUID() as Lease });
 }
 
-function windows(): WantedFromBacklog[] {
+function lines(eligibleAtMs: number): WantedFromLine[] {
   return [0, 1, 2, 3, 4].map((n) => ({
-    lane: { queue: `q${n}`, taskType: 'chat', capabilities: [] },
-    priority: 'medium',
+    window: {
+      lane: { queue: `q${n}`, taskType: 'chat', capabilities: [] },
+      priority: 'medium',
+    },
+    from: { eligibleAtMs, seq: 0 },
     limit: batch / 5,
   }));
 }

@@ -19,7 +19,7 @@ export function newWorkerId(): WorkerId {
   return randomUUID() as WorkerId;
 }
 
-/** A task as the engine would submit it, with room unless told otherwise. */
+/** A task as a serving engine would submit it. */
 export function newTask(changes: Partial<NewTask> = {}): NewTask {
   return {
     taskId: newTaskId(),
@@ -40,7 +40,7 @@ export function newTask(changes: Partial<NewTask> = {}): NewTask {
     userId: null,
     tags: [],
     traceId: null,
-    hasRoom: true,
+    isOffered: true,
     passesCeilings: false,
     ...changes,
   };

@@ -6,11 +6,11 @@ import type { Held } from '../../src/protocol/api.js';
 import { claimTasks } from '../../src/store/claim-tasks.js';
 import type { Database } from '../../src/store/database.js';
 import { endAttempts } from '../../src/store/end-attempts.js';
-import { feedBacklog, wakeDue } from '../../src/store/feed-backlog.js';
+import { readLines, wakeDue } from '../../src/store/feed-line.js';
 import { completeTasks } from '../../src/store/finish-tasks.js';
 import { recordProgress, startTasks } from '../../src/store/start-tasks.js';
 import { submitTasks } from '../../src/store/submit-tasks.js';
-import { findBacklog } from '../../src/store/walk-line.js';
+import { findWindows } from '../../src/store/walk-line.js';
 import {
   backToPending,
   claimOf,
@@ -86,9 +86,10 @@ class Life {
         return;
       }
       case 'feed': {
-        const windows = await findBacklog(this.#db, 10, null);
-        const wanted = windows.map((window) => ({ ...window, limit: step.batch }));
-        await feedBacklog(this.#db, wanted, now);
+        const from = { eligibleAtMs: Number.NEGATIVE_INFINITY, seq: 0 };
+        const windows = await findWindows(this.#db, 10, null);
+        const wanted = windows.map((window) => ({ window, from, limit: step.batch }));
+        await readLines(this.#db, wanted, now);
         return;
       }
       case 'wake':
@@ -149,7 +150,7 @@ class Life {
     return Array.from({ length: batch }, (_, n) =>
       newTask({
         queue: `q${(pick + n) % 3}`,
-        hasRoom: flag,
+        isOffered: flag,
         priority: (['high', 'medium', 'low'] as const)[(pick + n) % 3] ?? 'low',
         workflowId: (pick + n) % 4 === 0 ? `w${small}` : null,
         haltsWorkflow: flag,

@@ -13,7 +13,7 @@ import {
   listDeadLetters,
 } from '../../src/store/dead-letters.js';
 import { expireTasks } from '../../src/store/expire-tasks.js';
-import { lookForWork } from '../../src/store/feed-backlog.js';
+import { findNextDue } from '../../src/store/feed-line.js';
 import { findLeased } from '../../src/store/find-attempts.js';
 import { findHeads } from '../../src/store/find-heads.js';
 import { freeHeldWorkflows, letGoOfCancelled } from '../../src/store/hold-workflows.js';
@@ -92,7 +92,7 @@ describe('R-ST1: plans on 100,000 tasks that were never analyzed', () => {
     ['a heartbeat', little, (on) => beatAll(on, [{ workerId: living, heartbeat: idle }], zero)],
     ['heartbeats of many', little, (on) => beatAll(on, beatsOfMany, zero)],
     ['the look of a sweep', little, (on) => lookForRepairs(on, 3_600_000, zero)],
-    ['the look of the feeder', little, (on) => lookForWork(on, zero)],
+    ['the look of the feeder', little, (on) => findNextDue(on, zero)],
     ['adopting', little, (on) => adoptTasks(on, living, [held])],
     ['burying workers', little, (on) => buryLapsedWorkers(on, 3_600_000, 0, zero)],
     ['purging workers', little, (on) => purgeWorkers(on, 0, zero)],
@@ -222,9 +222,9 @@ describe('R-ST1: plans on 100,000 tasks that were never analyzed', () => {
          (id, queue, task_type, priority, status, waits_for, created_at, eligible_at, queued_at,
           dispatch_deadline_seconds, expires_at, timeout_seconds, max_retries, workflow_id, tags)
        select ${idOf('n')}, 'q' || n % 5, 'chat', n % 3,
-         case when n % 2 = 0 then 'queued' else 'pending' end,
-         case when n % 2 = 0 then null when n % 10 = 1 then 'workflow' else 'room' end,
-         $2, $2, case when n % 2 = 0 then $2::timestamptz end, 60,
+         case when n % 10 = 1 then 'pending' else 'queued' end,
+         case when n % 10 = 1 then 'workflow' end,
+         $2, $2, case when n % 10 <> 1 then $2::timestamptz end, 60,
          $2::timestamptz + n * interval '1 second', 600, 3,
          case when n % 10 = 1 then 'w' || n % 100 end, array['t' || n % 7]
        from generate_series(1, ${waiting}) n`,

@@ -51,6 +51,7 @@ export async function seedTask(db: Queryable, seed: Seed = {}): Promise<Seeded> 
   const held = status === 'assigned' || status === 'executing';
   const ended = status === 'dead_letter' || status === 'failed';
   const eligibleAt = seed.eligibleAt ?? zero;
+  const waitsFor = status === 'pending' ? (seed.waitsFor ?? 'time') : null;
   const deadline = seed.deadlineSeconds ?? null;
   const error = seed.error ?? { code: 'BROKEN', message: 'it broke', retriable: true };
   if (seed.workflowId !== undefined) {
@@ -76,10 +77,10 @@ export async function seedTask(db: Queryable, seed: Seed = {}): Promise<Seeded> 
       seed.taskType ?? 'chat',
       rankOf(seed.priority ?? 'medium'),
       status,
-      status === 'pending' ? (seed.waitsFor ?? 'room') : null,
+      waitsFor,
       zero,
       eligibleAt,
-      seed.runAt ?? null,
+      seed.runAt ?? (waitsFor === 'time' ? eligibleAt : null),
       status === 'queued' || held ? eligibleAt : null,
       held ? eligibleAt : null,
       status === 'executing' ? eligibleAt : null,

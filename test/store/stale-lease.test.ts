@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 
 import { completeTasks } from '../../src/store/finish-tasks.js';
 import { endAttempts } from '../../src/store/end-attempts.js';
-import { feedBacklog } from '../../src/store/feed-backlog.js';
+import { wakeDue } from '../../src/store/feed-line.js';
 import { findAttempts, findSettled } from '../../src/store/find-attempts.js';
 import { recordProgress, startTasks } from '../../src/store/start-tasks.js';
 import type { Database } from '../../src/store/database.js';
@@ -61,8 +61,7 @@ describeOnEveryDatabase('R-ST3: a stale lease changes nothing', (db) => {
 
   async function claimedAgain(stale: ClaimedRow, start: boolean): Promise<ClaimedRow> {
     await endAttempts(db(), [backToPending(stale)], null);
-    const lane = { queue: stale.queue, taskType: stale.taskType, capabilities: [] };
-    await feedBacklog(db(), [{ lane, priority: stale.priority, limit: 1 }], null);
+    await wakeDue(db(), 1, null);
     return claimOne(db(), stale.taskId, { start });
   }
 

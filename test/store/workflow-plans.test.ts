@@ -7,7 +7,7 @@ import type { Held } from '../../src/protocol/api.js';
 import { cancelTasks, findCancellable } from '../../src/store/cancel-tasks.js';
 import type { Database } from '../../src/store/database.js';
 import { endAttempts } from '../../src/store/end-attempts.js';
-import { feedBacklog } from '../../src/store/feed-backlog.js';
+import { readLines, wakeDue } from '../../src/store/feed-line.js';
 import { completeTasks } from '../../src/store/finish-tasks.js';
 import { freeHeldWorkflows, letGoOfCancelled } from '../../src/store/hold-workflows.js';
 import { listTasks } from '../../src/store/list-tasks.js';
@@ -76,7 +76,10 @@ class Stock {
   /** The head of a workflow, running. */
   async hold(workflowId: string): Promise<Held> {
     const lane = { queue: workflowId, taskType: 'chat', capabilities: [] };
-    const [head] = await feedBacklog(this.db, [{ lane, priority: 'medium', limit: 1 }], null);
+    await wakeDue(this.db, 100, null);
+    const from = { eligibleAtMs: 0, seq: 0 };
+    const wanted = { window: { lane, priority: 'medium' as const }, from, limit: 1 };
+    const [[head] = []] = await readLines(this.db, [wanted], null);
     if (head === undefined) throw new Error(`${workflowId} has no head`);
     return claimOne(this.db, head.taskId, { workerId: this.workerId });
   }
@@ -135,15 +138,15 @@ class Stock {
     const isOut = firstIsOut ? `n = ${ended} + 1` : 'true';
     await this.db.query(
       `insert into sluice.tasks
-         (id, queue, task_type, priority, status, waits_for, created_at, eligible_at, ended_at,
+         (id, queue, task_type, priority, status, waits_for, created_at, eligible_at, queued_at, ended_at,
           timeout_seconds, max_retries, workflow_id, halts_workflow)
        select
          (lpad(to_hex((extract(epoch from now()) * 1000)::bigint), 12, '0')
            || '7000' || '8000' || substr(md5(random()::text), 1, 12))::uuid,
          case when ${String(firstIsOut)} then ${workflowId} else 'short' end, 'chat', 1,
-         case when n <= ${ended} then 'dead_letter' else 'pending' end,
-         case when n <= ${ended} then null when ${isOut} then 'room' else 'workflow' end,
-         now(), now(), case when n <= ${ended} then now() end, 600, 3, ${workflowId}, n > ${ended}
+         case when n <= ${ended} then 'dead_letter' when ${isOut} then 'queued' else 'pending' end,
+         case when n <= ${ended} or ${isOut} then null else 'workflow' end,
+         now(), now(), case when ${isOut} then now() end, case when n <= ${ended} then now() end, 600, 3, ${workflowId}, n > ${ended}
        from generate_series(1, ${size}) n order by n`,
     );
     await this.db.query(
@@ -203,7 +206,9 @@ const cases: [string, Prepare][] = [
   [
     'to cancel the head of',
     async (stock) => {
-      const taskId = await stock.pick(`workflow_id = 'long' and waits_for = 'room'`);
+      const taskId = await stock.pick(
+        `workflow_id = 'long' and (status = 'queued' or waits_for = 'time')`,
+      );
       return (db) => cancelTasks(db, [taskId], null);
     },
   ],

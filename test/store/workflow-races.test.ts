@@ -8,7 +8,7 @@ import { claimTasks } from '../../src/store/claim-tasks.js';
 import { LockedError, type Database } from '../../src/store/database.js';
 import { endAttempts } from '../../src/store/end-attempts.js';
 import { expireTasks } from '../../src/store/expire-tasks.js';
-import { feedBacklog } from '../../src/store/feed-backlog.js';
+import { wakeDue } from '../../src/store/feed-line.js';
 import { completeTasks } from '../../src/store/finish-tasks.js';
 import { freeHeldWorkflows, letGoOfCancelled } from '../../src/store/hold-workflows.js';
 import { replayTasks } from '../../src/store/replay-tasks.js';
@@ -29,10 +29,6 @@ const membersEach = 4;
 const submitters = 3;
 const runners = 3;
 const rounds = 400;
-const window = {
-  lane: { queue: 'default', taskType: 'chat', capabilities: [] },
-  priority: 'medium',
-} as const;
 
 /** One of many, each on connections of its own, that submit, run, cancel and replay members. */
 class Actor {
@@ -63,7 +59,7 @@ class Actor {
 
   /** What is in line is claimed and ends in one way or another, several at once. */
   async run(): Promise<void> {
-    const fed = await patiently(() => feedBacklog(this.#db, [{ ...window, limit: 6 }], null));
+    const fed = await patiently(() => wakeDue(this.#db, 6, null));
     const claims = fed.map(({ taskId }) => claimOf(taskId, { workerId: newWorkerId() }));
     const held = await claimTasks(this.#db, claims, 0, 30_000, null);
     await Promise.all(held.map((task) => this.#end(task)));
@@ -168,14 +164,14 @@ describeOnPostgres(
           ),
           count(*) filter (
             where id <> new.id
-              and (status in ('queued', 'assigned', 'executing') or waits_for in ('room', 'time'))
+              and (status in ('queued', 'assigned', 'executing') or waits_for = 'time')
           )
         from sluice.tasks where workflow_id = new.workflow_id;
         return null;
       end
       $$;
       create trigger note_out after update of waits_for on sluice.tasks for each row
-        when (old.waits_for = 'workflow' and new.waits_for in ('room', 'time'))
+        when (old.waits_for = 'workflow' and new.waits_for = 'time')
         execute function note_out();
     `);
     }
@@ -197,7 +193,7 @@ describeOnPostgres(
          and not exists (
            select from sluice.tasks other where other.workflow_id = workflow.id
              and (other.status in ('queued', 'assigned', 'executing')
-               or other.waits_for in ('room', 'time'))
+               or other.waits_for = 'time')
          )`,
       );
     }

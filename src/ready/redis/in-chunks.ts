@@ -5,3 +5,21 @@ export function inChunks<T>(values: readonly T[], size: number): (readonly T[])[
   }
   return chunks;
 }
+
+/** Stretches that have about so many rows together; a long one stands alone. */
+export function byRows<T extends { readonly offers: readonly unknown[] }>(
+  stretches: readonly T[],
+  rows: number,
+): (readonly T[])[] {
+  const parts: T[][] = [];
+  let room = 0;
+  for (const stretch of stretches) {
+    if (parts.length === 0 || room < stretch.offers.length) {
+      parts.push([]);
+      room = rows;
+    }
+    parts.at(-1)?.push(stretch);
+    room -= stretch.offers.length;
+  }
+  return parts;
+}

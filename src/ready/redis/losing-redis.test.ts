@@ -17,7 +17,14 @@ import { openRedis, type RedisConnection } from './connection.js';
 import { RedisReadyQueue } from './redis-ready-queue.js';
 
 const prefix = 'sluice:{test}:';
-const blank: ReadyState = { generation: 1, limits: [], queues: [], levels: [], running: [] };
+const blank: ReadyState = {
+  generation: 1,
+  limits: [],
+  queues: [],
+  levels: [],
+  running: [],
+  behind: [],
+};
 const closing: (() => Promise<unknown>)[] = [];
 
 afterEach(async () => {
@@ -143,7 +150,8 @@ describe('Redis that is away', () => {
     for (let round = 0; round < 3; round += 1) {
       expect(await queue.offer([offerMaker()()])).toEqual({ kind: 'rebuild' });
       expect(await queue.take(anyWork)).toEqual({ kind: 'rebuild' });
-      expect(await queue.room([{ lane, priority: 'high' }])).toEqual([0]);
+      expect(await queue.look([{ lane, priority: 'high' }])).toMatchObject([{ room: 0 }]);
+      expect(await queue.leave([offerMaker()()])).toBe(false);
       expect(await queue.missing([taskId])).toEqual([]);
       await queue.confirm([{ taskId, grant: '1.1' }]);
       await queue.refund([{ taskId, grant: '1.1' }]);
@@ -236,7 +244,14 @@ describe('a Redis Cluster', () => {
     await bench.refund(second.taskId);
     expect(await queue.position(third.taskId, 9)).toBe(0);
     expect(await queue.live('q')).toMatchObject({ running: 1, depth: { low: 1 } });
-    expect(await queue.room([{ lane: third.lane, priority: 'low' }])).toEqual([9_999]);
+    const window = { lane: third.lane, priority: 'low' } as const;
+    expect(await queue.look([window])).toEqual([{ room: 9_999, left: null }]);
+    expect(await queue.leave([bench.task({ priority: 'low' })])).toBe(true);
+    expect(await queue.listBehind()).toEqual([window]);
+    const [begun] = await queue.beginFeed([window]);
+    const stretch = { window, round: begun?.left?.round ?? -1, offers: [], next: null };
+    expect(await queue.feed([stretch])).toEqual({ kind: 'offered', outcomes: [] });
+    expect(await queue.listBehind()).toEqual([]);
     expect((await queue.listOut(null, 9)).entries).toHaveLength(1);
     expect(await queue.levels()).toHaveLength(2);
     await bench.settle(first, { requests: 1 });

@@ -12,7 +12,14 @@ import { anyWork, offerMaker, restore, type ReadyQueueUnderTest } from '../workb
 import { openRedis, type RedisConnection } from './connection.js';
 import { RedisReadyQueue } from './redis-ready-queue.js';
 
-const blank: ReadyState = { generation: 1, limits: [], queues: [], levels: [], running: [] };
+const blank: ReadyState = {
+  generation: 1,
+  limits: [],
+  queues: [],
+  levels: [],
+  running: [],
+  behind: [],
+};
 
 let connection: RedisConnection;
 

@@ -1,7 +1,5 @@
 import type { TaskId } from '../../domain/ids.js';
 import { laneKey } from '../../domain/lane.js';
-import { rankOf } from '../../domain/priority.js';
-import type { Cost } from '../../domain/queue-settings.js';
 import type { Bus } from '../../runtime/bus.js';
 import type {
   BucketLevel,
@@ -14,36 +12,43 @@ import type {
   OfferOutcome,
   OutCursor,
   OutStretch,
+  Place,
   ReadyQueue,
   ReadyState,
+  Stretch,
   TakeAnswer,
   TakeRequest,
   Wake,
   Window,
+  WindowLook,
 } from '../ready-queue.js';
-import { inChunks } from './in-chunks.js';
+import { byRows, inChunks } from './in-chunks.js';
 import { KeptFinishes, type KeptFinish } from './kept-finishes.js';
+import { offerArguments, placeArguments, windowArguments } from './line-arguments.js';
 import { inParts, packConfiguration } from './packed-settings.js';
 import {
+  closedLook,
   emptyLive,
   levelsOf,
   listOf,
   liveOf,
-  numbersOf,
+  looksOf,
   outOf,
   takeAnswer,
   textsOf,
   wakesOf,
+  windowsOf,
 } from './replies.js';
 import { Restoring } from './restoring.js';
 import type { Script } from './script.js';
 import { RedisAwayError, ScriptRunner, type ScriptRunnerOptions } from './script-runner.js';
 import { configure } from './scripts/configure.js';
 import { confirm } from './scripts/confirm.js';
+import { leave, listBehind, look } from './scripts/line.js';
 import { offer } from './scripts/offer.js';
 import { finish, refund } from './scripts/release.js';
 import { remove } from './scripts/remove.js';
-import { levels, listOut, live, missing, position, room } from './scripts/seeing.js';
+import { levels, listOut, live, missing, position } from './scripts/seeing.js';
 import { take } from './scripts/take.js';
 import { SourceList } from './source-list.js';
 import { WakeRelay } from './wake-relay.js';
@@ -89,15 +94,46 @@ export class RedisReadyQueue implements ReadyQueue {
   }
 
   async offer(offers: readonly Offer[]): Promise<OfferAnswer> {
-    return unlessAway<OfferAnswer>({ kind: 'rebuild' }, async () => {
-      const outcomes: OfferOutcome[] = [];
-      for (const part of inChunks(offers, atOnce)) {
-        const [kind, told] = listOf(await this.#runner.run(offer, ...offerArguments(part)));
-        if (kind === 'rebuild') return { kind: 'rebuild' };
-        outcomes.push(...(textsOf(told) as OfferOutcome[]));
+    return this.#offerParts(inChunks(offers, atOnce).map((part) => ({ offers: part, fed: [] })));
+  }
+
+  async feed(stretches: readonly Stretch[]): Promise<OfferAnswer> {
+    return this.#offerParts(
+      byRows(stretches, atOnce).map((part) => ({
+        offers: part.flatMap(({ offers }) => offers),
+        fed: part,
+      })),
+    );
+  }
+
+  async leave(places: readonly Place[]): Promise<boolean> {
+    return unlessAway(false, async () => {
+      for (const part of inChunks(places, atOnce)) {
+        if ((await this.#runner.run(leave, '', ...placeArguments(part))) === 'closed') return false;
       }
-      for (const wake of wakesOfOffers(offers, outcomes)) this.#wakes.tell(wake);
-      return { kind: 'offered', outcomes };
+      return true;
+    });
+  }
+
+  look(windows: readonly Window[]): Promise<readonly WindowLook[]> {
+    return this.#look(windows, 0);
+  }
+
+  beginFeed(windows: readonly Window[]): Promise<readonly WindowLook[]> {
+    return this.#look(windows, 1);
+  }
+
+  async listBehind(): Promise<readonly Window[]> {
+    return unlessAway<readonly Window[]>([], async () => {
+      // A scan may name one twice.
+      const found = new Map<string, Window>();
+      let cursor = '0';
+      do {
+        const [next, fields] = listOf(await this.#runner.run(listBehind, cursor, atOnce));
+        for (const window of windowsOf(fields)) found.set(windowArguments(window).join(), window);
+        cursor = String(next);
+      } while (cursor !== '0');
+      return [...found.values()];
     });
   }
 
@@ -145,14 +181,6 @@ export class RedisReadyQueue implements ReadyQueue {
         this.#tellWakes(reply);
       }
       return true;
-    });
-  }
-
-  async room(windows: readonly Window[]): Promise<readonly number[]> {
-    const none = windows.map(() => 0);
-    return unlessAway(none, async () => {
-      const pairs = windows.flatMap(({ lane, priority }) => [laneKey(lane), rankOf(priority)]);
-      return numbersOf(await this.#runner.run(room, ...pairs));
     });
   }
 
@@ -216,6 +244,37 @@ export class RedisReadyQueue implements ReadyQueue {
     this.#wakes.close();
   }
 
+  async #offerParts(
+    parts: readonly { readonly offers: readonly Offer[]; readonly fed: readonly Stretch[] }[],
+  ): Promise<OfferAnswer> {
+    return unlessAway<OfferAnswer>({ kind: 'rebuild' }, async () => {
+      const outcomes: OfferOutcome[] = [];
+      for (const { offers, fed } of parts) {
+        const reply = listOf(await this.#runner.run(offer, ...offerArguments(offers, fed)));
+        if (reply[0] === 'rebuild') return { kind: 'rebuild' };
+        const [, told, wakes = []] = reply;
+        const outcomesOfPart = textsOf(told) as OfferOutcome[];
+        for (const wake of wakesOfOffers(offers, outcomesOfPart)) this.#wakes.tell(wake);
+        this.#tellWakes(wakes);
+        outcomes.push(...outcomesOfPart);
+      }
+      return { kind: 'offered', outcomes };
+    });
+  }
+
+  async #look(windows: readonly Window[], isFeeding: 0 | 1): Promise<readonly WindowLook[]> {
+    const closed = windows.map(() => closedLook);
+    return unlessAway<readonly WindowLook[]>(closed, async () => {
+      const found: WindowLook[] = [];
+      for (const part of inChunks(windows, atOnce)) {
+        const reply = await this.#runner.run(look, isFeeding, ...part.flatMap(windowArguments));
+        if (reply === 'closed') return closed;
+        found.push(...looksOf(reply));
+      }
+      return found;
+    });
+  }
+
   async #tellGrants(script: Script, grants: readonly Grant[]): Promise<void> {
     await unlessAway(undefined, async () => {
       for (const part of inChunks(grants, atOnce)) {
@@ -255,27 +314,6 @@ async function unlessAway<T>(whenAway: T, work: () => Promise<T>): Promise<T> {
   }
 }
 
-/** Windows first; each offer then names its own by number. */
-function offerArguments(offers: readonly Offer[]): (string | number)[] {
-  const numbers = new Map<string, number>();
-  const windows: (string | number)[] = [];
-  const rows: (string | number)[] = [];
-  for (const { taskId, lane, priority, ageMs, eligibleAtMs, seq, cost } of offers) {
-    const key = laneKey(lane);
-    const rank = rankOf(priority);
-    const window = `${rank}${key}`;
-    let number = numbers.get(window);
-    if (number === undefined) {
-      number = numbers.size + 1;
-      numbers.set(window, number);
-      windows.push(key, rank);
-    }
-    const paddedSeq = String(seq).padStart(16, '0');
-    rows.push(taskId, number, Math.round(ageMs), eligibleAtMs, paddedSeq, costText(cost));
-  }
-  return [numbers.size, ...windows, ...rows];
-}
-
 function finishArguments(finished: readonly KeptFinish[], nowMs: number): (string | number)[] {
   return finished.flatMap(({ taskId, grant, queue, reserved, usage, saidAtMs, isResent }) => [
     taskId,
@@ -286,11 +324,6 @@ function finishArguments(finished: readonly KeptFinish[], nowMs: number): (strin
     Math.floor(nowMs - saidAtMs),
     isResent ? 1 : 0,
   ]);
-}
-
-function costText(cost: Cost): string {
-  const text = JSON.stringify(cost);
-  return text === '{}' ? '' : text;
 }
 
 /** Lane by lane, with the number accepted. */

@@ -10,6 +10,8 @@ import type {
   TakeAnswer,
   Taken,
   Wake,
+  Window,
+  WindowLook,
 } from '../ready-queue.js';
 import type { Reply } from './script-runner.js';
 
@@ -24,7 +26,7 @@ export function textsOf(reply: Reply | undefined): string[] {
   return listOf(reply).map(String);
 }
 
-export function numbersOf(reply: Reply | undefined): number[] {
+function numbersOf(reply: Reply | undefined): number[] {
   return listOf(reply).map(Number);
 }
 
@@ -82,6 +84,27 @@ export function wakesOf(reply: Reply): Wake[] {
     const [count, ...keys] = listOf(wake);
     return { count: Number(count), lanes: keys.map((key) => laneOf(String(key))) };
   });
+}
+
+export function windowsOf(reply: Reply | undefined): Window[] {
+  return textsOf(reply).map((field) => ({
+    lane: laneOf(field.slice(1)),
+    priority: priorityOf(Number(field[0])),
+  }));
+}
+
+/** While it is closed nothing is fed into it. */
+export const closedLook: WindowLook = { room: 0, left: null };
+
+export function looksOf(reply: Reply): WindowLook[] {
+  return inSteps(textsOf(reply), 4, (at) => {
+    const from = { eligibleAtMs: numberOf(at(1)), seq: Number(at(2)) };
+    return { room: Number(at(0)), left: at(3) === '' ? null : { from, round: Number(at(3)) } };
+  });
+}
+
+function numberOf(text: string): number {
+  return text === '-inf' ? Number.NEGATIVE_INFINITY : Number(text);
 }
 
 export function outOf(reply: Reply | undefined): Out[] {

@@ -1,9 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import type { Configuration, ReadyState } from '../ready-queue.js';
 import { inParts, packConfiguration, type StartingTokens } from './packed-settings.js';
+import { lineStart } from '../left-line.js';
 import { inChunks } from './in-chunks.js';
+import { placeArguments } from './line-arguments.js';
 import { RedisAwayError, type ScriptRunner } from './script-runner.js';
 import { configure } from './scripts/configure.js';
+import { leave } from './scripts/line.js';
 import { begin, open, renew, resume, wipe } from './scripts/restore.js';
 
 const renewEveryMs = 3_000;
@@ -68,13 +71,14 @@ export class Restoring {
 
   async #goThrough(
     token: string,
-    { generation, levels, running, ...configuration }: ReadyState,
+    { generation, levels, running, behind, ...configuration }: ReadyState,
   ): Promise<boolean> {
     const tokens = new Map(levels.map(({ bucket, tokens }) => [bucket, tokens]));
     return (
       (await this.#wipe(token)) &&
       (await this.#configure(token, configuration, tokens)) &&
       (await this.#resume(token, running)) &&
+      (await this.#leave(token, behind)) &&
       (await this.#runner.run(open, token, generation)) === 'open'
     );
   }
@@ -102,6 +106,15 @@ export class Restoring {
     for (const part of inChunks(running, atOnce)) {
       const pairs = part.flatMap(({ taskId, queue }) => [taskId, queue]);
       if ((await this.#runner.run(resume, token, ...pairs)) === 'lost') return false;
+    }
+    return true;
+  }
+
+  async #leave(token: string, behind: ReadyState['behind']): Promise<boolean> {
+    for (const part of inChunks(behind, atOnce)) {
+      const places = part.map((window) => ({ ...window, ...lineStart }));
+      const answer = await this.#runner.run(leave, token, ...placeArguments(places));
+      if (answer === 'lost') return false;
     }
     return true;
   }

@@ -9,7 +9,14 @@ import type { ReadyState, Taken, Wake } from '../ready-queue.js';
 import { anyWork, Workbench } from '../workbench.contract.js';
 import type { RedisReadyQueue } from './redis-ready-queue.js';
 
-const blank: ReadyState = { generation: 1, limits: [], queues: [], levels: [], running: [] };
+const blank: ReadyState = {
+  generation: 1,
+  limits: [],
+  queues: [],
+  levels: [],
+  running: [],
+  behind: [],
+};
 
 /** Two servers' ready queues over one Redis. */
 describe('two servers', () => {

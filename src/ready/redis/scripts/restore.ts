@@ -52,7 +52,7 @@ for _, source in ipairs(sources) do wipeSource(source) end
 local popped = call('ZPOPMIN', prefix .. 'changed', atOnce)
 for index = 1, #popped, 2 do call('DEL', prefix .. 'b:' .. popped[index]) end
 if #names + #sources + #popped > 0 then return 'more' end
-call('UNLINK', entriesKey, outKey, prefix .. 'idle')
+call('UNLINK', entriesKey, outKey, prefix .. 'idle', prefix .. 'left')
 return 'done'
 `;
 

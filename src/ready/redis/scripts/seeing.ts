@@ -6,16 +6,6 @@ import { entries } from './entries.js';
 import { windows } from './windows.js';
 import { queues } from './queues.js';
 
-const roomBody = String.raw`
-local room = {}
-for at = 2, #ARGV, 2 do
-  local lane = loadLane(ARGV[at])
-  local size = call('ZCARD', windowKey(ARGV[at + 1], lane.key))
-  room[#room + 1] = math.max(0, lane.queue.settings.maxReady - size)
-end
-return room
-`;
-
 const missingBody = String.raw`
 local missing = {}
 local ids = argumentsFrom(2, 1)
@@ -132,9 +122,6 @@ return {
   levels,
 }
 `;
-
-/** Free places of windows. */
-export const room = script('room', base, queues, windows, roomBody);
 
 /** Which ids have no record. */
 export const missing = script('missing', base, entries, missingBody);
