@@ -26,6 +26,7 @@ export interface FaultyDatabaseOptions {
 export class FaultyDatabase implements Database {
   readonly #options: FaultyDatabaseOptions;
   readonly urgent: Queryable;
+  readonly ordered: Database['ordered'];
   #fault: Fault | null = null;
   #left = 0;
   #isAway = false;
@@ -36,6 +37,14 @@ export class FaultyDatabase implements Database {
     this.urgent = {
       query: (text, parameters) => this.#ask(() => options.inner.urgent.query(text, parameters)),
       run: (script) => this.#ask(() => options.inner.urgent.run(script)),
+    };
+    let last: Promise<unknown> = Promise.resolve();
+    this.ordered = {
+      query: <Row>(text: string, parameters?: readonly unknown[]) => {
+        const answer = last.then(() => this.query<Row>(text, parameters));
+        last = answer.catch(() => undefined);
+        return answer;
+      },
     };
   }
 

@@ -17,12 +17,16 @@ import type { QueueDirectory } from './queue-directory.js';
 import { pauseLeftMs } from './queue-pause.js';
 import { ReachedCeilings } from './reached-ceilings.js';
 
+/** As long after one was reached, somebody looks for room before he writes. */
+const nearForMs = 10_000;
+
 /** The ceilings as this server knows them, and what whoever meets one is told. */
 export class Admission {
   readonly #context: EngineContext;
   readonly #queues: QueueDirectory;
   readonly #all: Ceiling;
   readonly #drains = new DrainRate();
+  #nearUntilMs = 0;
   /** Who may be refused without a look, for a moment. */
   readonly reached = new ReachedCeilings();
 
@@ -39,6 +43,10 @@ export class Admission {
     return {
       all: this.#all,
       maxActiveOf: (queue) => this.#queues.settingsOf(queue).maxActive,
+      isNear: () => performance.now() < this.#nearUntilMs,
+      noteReached: () => {
+        this.#nearUntilMs = performance.now() + nearForMs;
+      },
     };
   }
 

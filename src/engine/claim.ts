@@ -5,6 +5,7 @@ import type { TakeAnswer, Taken } from '../ready/ready-queue.js';
 import { Batcher } from '../runtime/batcher.js';
 import { claimTasks, type ClaimedRow } from '../store/claim-tasks.js';
 import { instant, judgeDatabaseFailure, tellAll, type EngineContext } from './context.js';
+import type { RecentInputs } from './recent-inputs.js';
 import type { Slots } from './slots.js';
 
 const maxClaimsAtOnce = 1_000;
@@ -32,11 +33,13 @@ interface Granted {
 export class Claim {
   readonly #context: EngineContext;
   readonly #slots: Slots;
+  readonly #inputs: RecentInputs;
   readonly #batcher: Batcher<Wish, ClaimedRow | null>;
 
-  constructor(context: EngineContext, slots: Slots) {
+  constructor(context: EngineContext, slots: Slots, inputs: RecentInputs) {
     this.#context = context;
     this.#slots = slots;
+    this.#inputs = inputs;
     this.#batcher = new Batcher({
       flush: (wishes) => this.#write(wishes),
       maxItems: maxClaimsAtOnce,
@@ -73,7 +76,12 @@ export class Claim {
     const oldestMs = performance.now() - staleMs;
     const claims = wishes
       .filter((wish) => wish.generation === generation && wish.takenMs >= oldestMs)
-      .map(({ entry, workerId, start }) => ({ taskId: entry.taskId, workerId, start }));
+      .map(({ entry: { taskId }, workerId, start }) => ({
+        taskId,
+        workerId,
+        start,
+        parametersJson: this.#inputs.take(taskId),
+      }));
     const rows = await claimTasks(
       db,
       claims,

@@ -33,6 +33,7 @@ import { QueueControl } from './queue-control.js';
 import { QueueDirectory } from './queue-directory.js';
 import { Read } from './read.js';
 import { rebuild, type Rebuilt } from './rebuild.js';
+import { RecentInputs } from './recent-inputs.js';
 import { Replay } from './replay.js';
 import { Report } from './report.js';
 import { Retention } from './retention.js';
@@ -138,7 +139,9 @@ export class Engine implements api.SluiceApi {
     this.#feeder = new Feeder(context, this.#queues);
     const endAttempts = new EndAttempts(context, this.#feeder, this.#slots);
     this.#admission = new Admission(context, this.#queues);
+    const inputs = new RecentInputs();
     this.#submit = new Submit(context, {
+      inputs,
       admission: this.#admission,
       feeder: this.#feeder,
       queues: this.#queues,
@@ -195,7 +198,7 @@ export class Engine implements api.SluiceApi {
       fleet: this.#fleet,
       bench: this.#bench,
       giveWayMs: (workerId) => this.#circuits.giveWayMs(workerId),
-      claim: new Claim(context, this.#slots),
+      claim: new Claim(context, this.#slots, inputs),
       feeder: this.#feeder,
       waiters: this.#waiters,
       notServing: () => this.notServing(),

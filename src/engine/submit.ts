@@ -12,7 +12,7 @@ import type { Caller, Receipt, SubmitOutcome, TaskDraft } from '../protocol/api.
 import type { TaskEvent } from '../protocol/events.js';
 import { invalidRequest, refusalOf } from '../protocol/problem-wire.js';
 import type { Offer, Window } from '../ready/ready-queue.js';
-import { Batcher } from '../runtime/batcher.js';
+import { Batcher, type BatcherOptions } from '../runtime/batcher.js';
 import type { NewTask, Refused, Submitted } from '../store/new-task.js';
 import { submitTasks } from '../store/submit-tasks.js';
 import type { Admission } from './admission.js';
@@ -26,6 +26,7 @@ import {
 import { Estimate } from './estimate.js';
 import type { Feeder } from './feeder.js';
 import type { QueueDirectory } from './queue-directory.js';
+import type { RecentInputs } from './recent-inputs.js';
 import { SubmissionLimits, type OverLimit } from './submission-limits.js';
 import { Refusals } from './refusals.js';
 import type { Throughput } from './throughput.js';
@@ -34,6 +35,9 @@ const defaultQueue = 'default';
 const defaultPriority = 'medium';
 const maxTasksAtOnce = 1_000;
 const maxBytesAtOnce = 8 * 1024 * 1024;
+/** Postgres does one after the other, and has the next one when it is done with the last. */
+const writesAtOnce = 2;
+const worthOverlapping = 500;
 /** A position beyond this is a lower bound. */
 const countedPositions = 1_000;
 const free: Cost = {};
@@ -52,6 +56,7 @@ interface Made {
 export interface SubmitParts {
   readonly admission: Admission;
   readonly feeder: Feeder;
+  readonly inputs: RecentInputs;
   readonly queues: QueueDirectory;
   readonly throughput: Throughput;
   readonly isServing: () => boolean;
@@ -67,20 +72,24 @@ export class Submit {
   readonly #refusals = new Refusals();
   readonly #limits: SubmissionLimits;
   readonly #batcher: Batcher<Prepared, Submitted>;
+  /** Members of workflows: a transaction each time. */
+  readonly #members: Batcher<Prepared, Submitted>;
 
   constructor(context: EngineContext, parts: SubmitParts) {
     this.#context = context;
     this.#parts = parts;
     this.#estimate = new Estimate(context, parts.queues, parts.throughput);
     this.#limits = new SubmissionLimits(context);
-    this.#batcher = new Batcher({
+    const options: BatcherOptions<Prepared, Submitted> = {
       flush: (tasks) => this.#write(tasks),
       maxItems: maxTasksAtOnce,
       weigh: (task) => task.parametersJson.length,
       maxWeight: maxBytesAtOnce,
-      groupOf: ({ workflowId }) => workflowId,
       judge: judgeDatabaseFailure,
-    });
+    };
+    const overlap = { concurrency: writesAtOnce, leastBesides: worthOverlapping };
+    this.#batcher = new Batcher({ ...options, ...overlap });
+    this.#members = new Batcher({ ...options, groupOf: ({ workflowId }) => workflowId });
   }
 
   async submit(draft: TaskDraft, caller: Caller): Promise<Receipt> {
@@ -117,15 +126,38 @@ export class Submit {
     return this.#findReached(draft, caller) ?? this.#prepare(draft, caller);
   }
 
-  async #pass(tasks: readonly Prepared[], caller: Caller): Promise<(Submitted | OverLimit)[]> {
+  async #pass(
+    tasks: readonly Prepared[],
+    caller: Caller,
+  ): Promise<(Submitted | OverLimit | undefined)[]> {
     try {
-      if (this.#limits.areOff) return await this.#batcher.addAll(tasks);
+      if (this.#limits.areOff) return await this.#accept(tasks);
       return await Promise.all(
-        tasks.map((task) => this.#limits.pass(task, caller, () => this.#batcher.add(task))),
+        tasks.map((task) => this.#limits.pass(task, caller, () => this.#acceptOne(task))),
       );
     } catch (error) {
       throw asRefusal(error);
     }
+  }
+
+  async #accept(tasks: readonly Prepared[]): Promise<(Submitted | undefined)[]> {
+    const members = tasks.filter(isMember);
+    if (members.length === 0) return this.#batcher.addAll(tasks);
+    const others = tasks.filter((task) => !isMember(task));
+    const answers = await Promise.allSettled([
+      this.#batcher.addAll(others),
+      this.#members.addAll(members),
+    ]);
+    const outcomes = answers.flatMap((answer) => {
+      if (answer.status === 'rejected') throw answer.reason;
+      return answer.value;
+    });
+    const outcomeOf = new Map([...others, ...members].map((task, n) => [task, outcomes[n]]));
+    return tasks.map((task) => outcomeOf.get(task));
+  }
+
+  #acceptOne(task: Prepared): Promise<Submitted> {
+    return (isMember(task) ? this.#members : this.#batcher).add(task);
   }
 
   /** Not for those who pass ceilings, nor for what may be a repeat, which is answered. */
@@ -207,7 +239,10 @@ export class Submit {
       const outcome = submitted[index];
       if (outcome?.kind !== 'created') continue;
       made.push({ task, outcome });
-      if (outcome.status === 'queued') offers.push(toOffer(task, outcome));
+      if (outcome.status === 'queued') {
+        this.#parts.inputs.add(task.taskId, task.parametersJson);
+        offers.push(toOffer(task, outcome));
+      }
       if (outcome.waitsFor === 'time') {
         this.#parts.feeder.noteDue(outcome.eligibleAtMs - outcome.createdAt.getTime());
       }
@@ -247,6 +282,10 @@ class WindowCache {
     }
     return (this.#latest = { lane: { queue, taskType, capabilities }, priority });
   }
+}
+
+function isMember({ workflowId }: Prepared): boolean {
+  return workflowId !== null;
 }
 
 function toNewEvent({ task, outcome }: Made, at: Date): TaskEvent {

@@ -4,6 +4,8 @@ export interface BatcherOptions<Item, Outcome> {
   readonly maxItems: number;
   /** How many flushes may be under way at once. */
   readonly concurrency?: number;
+  /** With fewer items a flush waits for the one that is under way: small ones cost more than they gain. */
+  readonly leastBesides?: number;
   /** How long a flush waits for others to come along; asked before each. Absent: not at all. */
   readonly gatherMs?: () => number;
   readonly weigh?: (item: Item) => number;
@@ -95,9 +97,10 @@ export class Batcher<Item, Outcome> {
   }
 
   #schedule(): void {
-    if (this.#scheduled || this.#underWay >= (this.#options.concurrency ?? 1)) return;
+    const { maxItems, gatherMs, concurrency = 1, leastBesides = 1 } = this.#options;
+    if (this.#scheduled || this.#underWay >= concurrency) return;
+    if (this.#underWay > 0 && this.#gathering.length < leastBesides) return;
     this.#scheduled = true;
-    const { maxItems, gatherMs } = this.#options;
     const delayMs = this.#gathering.length >= maxItems ? 0 : (gatherMs?.() ?? 0);
     // On a microtask, so that calls made together go together.
     if (delayMs > 0) setTimeout(() => this.#begin(), delayMs);

@@ -14,9 +14,17 @@ export interface Ceilings {
   readonly all: Ceiling | null;
   /** Of the queue itself; null: it has none. */
   readonly maxActiveOf: (queue: string) => number | null;
+  /** Whether one was reached a moment ago: then it is worth a look before anything is written. */
+  readonly isNear: () => boolean;
+  readonly noteReached: () => void;
 }
 
-export const noCeilings: Ceilings = { all: null, maxActiveOf: () => null };
+export const noCeilings: Ceilings = {
+  all: null,
+  maxActiveOf: () => null,
+  isNear: () => false,
+  noteReached: () => undefined,
+};
 
 /** A need, and what the ceiling of its queue is thought to be. */
 export interface Needed extends Need {
@@ -85,23 +93,24 @@ export function ceilingIn(maxActive: number | null, all: Ceiling | null): Ceilin
  */
 const countLastSql = `
 select set_config('idle_in_transaction_session_timeout', '5s', true), case when $1 then
-  sluice.count_admitted($2::text[], $3::text[], $4::bigint[])
+  sluice.count_admitted($2::text[], $3::text[], $4::bigint[], $5::integer[])
 else
   sluice.count_ended($2::text[])
 end`;
 
+/** Without needs, whatever the ceilings are. */
 export async function countAdmitted(
   tx: Queryable,
   queues: readonly string[],
-  needs: readonly Needed[],
+  needs: readonly Needed[] | null,
 ): Promise<void> {
   if (queues.length === 0) return;
-  const [scopes, mostBefore] = neededColumns(needs);
-  await tx.query(countLastSql, [true, queues, scopes, mostBefore]);
+  const columns = needs === null ? [null, null, null] : neededColumns(needs);
+  await tx.query(countLastSql, [true, queues, ...columns]);
 }
 
 export async function countEnded(tx: Queryable, queues: readonly string[]): Promise<void> {
-  if (queues.length > 0) await tx.query(countLastSql, [false, queues, null, null]);
+  if (queues.length > 0) await tx.query(countLastSql, [false, queues, null, null, null]);
 }
 
 /**

@@ -2,7 +2,7 @@ import type { Lease, TaskId, WorkerId } from '../domain/ids.js';
 import type { JsonObject } from '../domain/json.js';
 import { priorityOf, type Priority } from '../domain/priority.js';
 import type { Cost } from '../domain/queue-settings.js';
-import { column } from './columns.js';
+import { column, sparseColumn } from './columns.js';
 import { prepared, type Instant, type Queryable } from './database.js';
 import { costOf } from './task-row.js';
 
@@ -11,6 +11,8 @@ export interface Claim {
   readonly workerId: WorkerId;
   /** Straight into executing; else assigned, until the worker says start. */
   readonly start: boolean;
+  /** Whoever knows its parameters already need not have them read. */
+  readonly parametersJson?: string | null;
 }
 
 export interface ClaimedRow {
@@ -55,7 +57,8 @@ set
   end
 from
   (select coalesce($6::timestamptz, now()) as now) as clock,
-  unnest($1::uuid[], $2::uuid[], $3::boolean[]) as claim (id, worker_id, start),
+  unnest($1::uuid[], $2::uuid[], $3::boolean[], $7::boolean[])
+    as claim (id, worker_id, start, is_known),
   lateral (
     select ctid as place, status from sluice.tasks where id = claim.id offset 0
     for no key update skip locked
@@ -68,7 +71,9 @@ returning
   task.priority, task.retry_count, task.workflow_id, task.trace_id, task.worker_id, task.cost,
   date_part('epoch', task.lapses_at) * 1000 as lapses_ms,
   date_part('epoch', clock.now - task.eligible_at) * 1000 as waited_ms,
-  (select parameters from sluice.task_inputs where task_id = task.id) as parameters`);
+  case when claim.is_known is null then
+    (select parameters from sluice.task_inputs where task_id = task.id)
+  end as parameters`);
 
 interface Row {
   readonly id: TaskId;
@@ -85,7 +90,8 @@ interface Row {
   readonly cost: Cost | null;
   readonly lapses_ms: number;
   readonly waited_ms: number;
-  readonly parameters: JsonObject;
+  /** Null: they are known. */
+  readonly parameters: JsonObject | null;
 }
 
 /**
@@ -99,6 +105,10 @@ export async function claimTasks(
   unstartedMs: number,
   now: Instant,
 ): Promise<ClaimedRow[]> {
+  const known = new Map<TaskId, string>();
+  for (const { taskId, parametersJson } of claims) {
+    if (parametersJson) known.set(taskId, parametersJson);
+  }
   const rows = await db.query<Row>(claimTasksSql, [
     column(claims, (claim) => claim.taskId),
     column(claims, (claim) => claim.workerId),
@@ -106,12 +116,13 @@ export async function claimTasks(
     generation,
     unstartedMs,
     now,
+    sparseColumn(claims, ({ taskId }) => (known.has(taskId) ? true : null)),
   ]);
   return rows.map((row) => ({
     taskId: row.id,
     taskType: row.task_type,
     queue: row.queue,
-    parameters: row.parameters,
+    parameters: row.parameters ?? (JSON.parse(known.get(row.id) ?? '{}') as JsonObject),
     timeoutSeconds: row.timeout_seconds,
     attempt: row.attempt,
     lease: row.lease,

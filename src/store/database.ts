@@ -11,6 +11,8 @@ export interface Database extends Queryable {
   transaction<T>(work: (connection: Queryable) => Promise<T>): Promise<T>;
   /** A connection kept for what must not wait behind others: the turn to serve. */
   readonly urgent: Queryable;
+  /** Statements that are done in the order in which they are asked for, each by itself. */
+  readonly ordered: Pick<Queryable, 'query'>;
   /** The database's clock in milliseconds, as last measured: for ids, never for decisions. */
   nowMs(): number;
   close(): Promise<void>;

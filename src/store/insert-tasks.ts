@@ -11,13 +11,18 @@ import type { NewTask, Submitted } from './new-task.js';
  * makes nulls. Unnest keeps the order of the arrays, and so does the sequence: seq is insert order.
  *
  * All of it is let in or nothing. It is counted last, after the inputs, since everybody waits for
- * that row until this one commits. If others took the room meanwhile, the count refuses: nothing
- * was inserted. Within a transaction ($24 is false) the counting is left to the end of it.
+ * that row until this one commits. When there is no room, the count refuses: nothing was inserted.
+ * Near a ceiling it is looked for room first ($25), so that a refusal costs little. Within a
+ * transaction ($24 is false) the counting is left to the end of it.
  */
 function insertSql(keys: { taken: string; isWinner: string; locks: string }): string {
   return prepared(`
 with gate as (
-  select sluice.has_room($21::text[], $22::bigint[], $23::integer[], ${keys.locks}) as is_open
+  select case when $25::boolean then
+    sluice.has_room($21::text[], $22::bigint[], $23::integer[], ${keys.locks})
+  else
+    true
+  end as is_open
 ), ${keys.taken} inputs as (
   insert into sluice.task_inputs (task_id, parameters)
   select id, parameters
@@ -71,7 +76,7 @@ with gate as (
     date_part('epoch', eligible_at) * 1000 as eligible_ms
 ), counted as (
   select case when $24::boolean then
-    sluice.count_admitted(array_agg(queue), $21::text[], $22::bigint[])
+    sluice.count_admitted(array_agg(queue), $21::text[], $22::bigint[], $23::integer[])
   end
   from created
   where (select count(*) from inputs) > 0
@@ -94,7 +99,7 @@ const insertKeyedSql = insertSql({
   insert into sluice.idempotency_keys as held (scope, key, task_id, fingerprint, expires_at)
   select distinct on (scope, key)
     scope, key, id, fingerprint, coalesce($1::timestamptz, now()) + interval '24 hours'
-  from unnest($2::uuid[], $20::text[], $25::text[], $26::bytea[]) with ordinality
+  from unnest($2::uuid[], $20::text[], $26::text[], $27::bytea[]) with ordinality
     as draft (id, key, scope, fingerprint, n)
   where key is not null and (select is_open from gate)
   order by scope, key, n
@@ -120,10 +125,10 @@ export type Created = Extract<Submitted, { kind: 'created' }>;
 
 /** Without those whose key was taken; none of them when the ceilings leave no room for all. */
 export async function insertTasks(
-  db: Queryable,
+  db: Pick<Queryable, 'query'>,
   tasks: readonly NewTask[],
   needs: readonly Needed[],
-  counts: boolean,
+  { counts, looks }: { readonly counts: boolean; readonly looks: boolean },
   now: Instant,
 ): Promise<Map<TaskId, Created>> {
   const keys = sparseColumn(tasks, (task) => task.idempotency?.key ?? null);
@@ -150,6 +155,7 @@ export async function insertTasks(
     keys,
     ...neededColumns(needs),
     counts,
+    looks,
   ];
   const rows =
     keys === null

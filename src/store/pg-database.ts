@@ -9,6 +9,7 @@ import {
   type Queryable,
 } from './database.js';
 import { DatabaseClock } from './database-clock.js';
+import { OrderedStatements } from './ordered-statements.js';
 import { withoutValues } from './without-values.js';
 
 export interface PgDatabaseOptions {
@@ -37,16 +38,18 @@ export async function openPgDatabase(options: PgDatabaseOptions): Promise<Databa
   const clock = new DatabaseClock();
   const pool = createPool(options, clock, options.poolSize ?? 10);
   const urgentPool = createPool(options, clock, 1);
+  const orderedPool = createPool(options, clock, 1, { pipeline: true });
   const database: Database = {
     ...queryable(pool),
     urgent: queryable(urgentPool),
+    ordered: orderedIn(orderedPool),
     transaction: async (work) => {
       const client = await connect(pool);
       return withClient(client, () => inTransaction(client, work));
     },
     nowMs: () => clock.nowMs(),
     close: async () => {
-      const open = [pool, urgentPool].filter(({ ended }) => !ended);
+      const open = [pool, urgentPool, orderedPool].filter(({ ended }) => !ended);
       await Promise.all(open.map((one) => one.end()));
     },
   };
@@ -73,8 +76,31 @@ function queryable(pool: pg.Pool): Queryable {
   };
 }
 
-function createPool(options: PgDatabaseOptions, clock: DatabaseClock, max: number): pg.Pool {
+function orderedIn(pool: pg.Pool): Pick<Queryable, 'query'> {
+  const statements = new OrderedStatements({
+    connect: () => pool.connect(),
+    mayOverlap: (client) => ownConnections.has(client),
+    isBroken: isAway,
+  });
+  return {
+    query: async <Row>(text: string, parameters?: readonly unknown[]) => {
+      try {
+        return await statements.run((client) => runOn<Row>(client, text, parameters));
+      } catch (error) {
+        throw translate(error);
+      }
+    },
+  };
+}
+
+function createPool(
+  options: PgDatabaseOptions,
+  clock: DatabaseClock,
+  max: number,
+  more: pg.PoolConfig = {},
+): pg.Pool {
   const pool = new pg.Pool({
+    ...more,
     connectionString: options.url,
     max,
     application_name: 'sluice',

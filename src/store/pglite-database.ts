@@ -40,12 +40,14 @@ async function open(options: PGliteOptions, unlock: () => void): Promise<Databas
   await lite.exec(setUp);
   const direct = queryable(lite);
   const giveWay = turnGiver();
+  const query: Queryable['query'] = async <Row>(text: string, parameters?: readonly unknown[]) => {
+    const rows = await direct.query<Row>(text, parameters);
+    await giveWay();
+    return rows;
+  };
   return {
-    query: async <Row>(text: string, parameters?: readonly unknown[]) => {
-      const rows = await direct.query<Row>(text, parameters);
-      await giveWay();
-      return rows;
-    },
+    query,
+    ordered: { query },
     run: (script) => direct.run(script),
     urgent: direct,
     transaction: async (work) => {

@@ -48,7 +48,7 @@ export function replayTasks(
     countAdmitted(
       tx,
       rows.map(({ window }) => window.lane.queue),
-      [],
+      null,
     ),
   );
 }
@@ -81,7 +81,7 @@ end`;
 // A person asked for it: it is counted, and no ceiling is in its way.
 const countReplayed = `
   counted as (
-    select case when $6::boolean then sluice.count_admitted(array_agg(queue), null, null) end
+    select case when $6::boolean then sluice.count_admitted(array_agg(queue), null, null, null) end
     from replayed
   )
   select replayed.* from replayed cross join counted`;

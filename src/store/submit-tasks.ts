@@ -35,12 +35,12 @@ export async function submitTasks(
   let rest = tasks;
   let needs = neededBy(tasks, remembered(tasks, ceilings));
   while (rest.length > 0) {
-    note(await insertUnlessFull(db, rest, needs, now));
+    note(await insertUnlessFull(db, rest, needs, ceilings, now));
     note(await findKnown(db, unanswered(), now));
     rest = unanswered();
     if (rest.length === 0) break;
     const standings = await readStandings(db, scopesOf(rest), ceilings.all);
-    note(await refuse(db, rest, standings, now));
+    note(await refuse(db, rest, standings, ceilings, now));
     rest = unanswered();
     needs = neededBy(rest, standings);
   }
@@ -51,15 +51,18 @@ async function insertUnlessFull(
   db: Database,
   tasks: readonly NewTask[],
   needs: readonly Needed[],
+  { isNear, noteReached }: Ceilings,
   now: Instant,
 ): Promise<Map<TaskId, Created>> {
+  const looks = isNear();
   try {
     return tasks.some((task) => task.workflowId !== null)
-      ? await db.transaction((tx) => insertIntoWorkflows(tx, tasks, needs, now))
-      : await insertTasks(db, tasks, needs, true, now);
+      ? await db.transaction((tx) => insertIntoWorkflows(tx, tasks, needs, looks, now))
+      : await insertTasks(db.ordered, tasks, needs, { counts: true, looks }, now);
   } catch (error) {
-    if (isOverfull(error)) return new Map();
-    throw error;
+    if (!isOverfull(error)) throw error;
+    noteReached();
+    return new Map();
   }
 }
 
@@ -68,11 +71,12 @@ async function insertIntoWorkflows(
   tx: Queryable,
   tasks: readonly NewTask[],
   needs: readonly Needed[],
+  looks: boolean,
   now: Instant,
 ): Promise<Map<TaskId, Created>> {
   const workflowIds = tasks.flatMap((task) => task.workflowId ?? []);
   await lockWorkflows(tx, workflowIds);
-  const created = await insertTasks(tx, tasks, needs, false, now);
+  const created = await insertTasks(tx, tasks, needs, { counts: false, looks }, now);
   for (const head of await releaseHeads(tx, workflowIds, now)) {
     const task = created.get(head.taskId);
     if (task !== undefined) created.set(head.taskId, { ...task, waitsFor: 'time' });
@@ -87,12 +91,14 @@ async function refuse(
   db: Database,
   tasks: readonly NewTask[],
   standings: ReadonlyMap<string, StandingRow>,
+  ceilings: Ceilings,
   now: Instant,
 ): Promise<Map<TaskId, Submitted>> {
   const answers = new Map<TaskId, Submitted>();
   const reached = admit(tasks.map(applicantOf), standings);
   const refused = tasks.filter((_, index) => reached[index] !== null);
   if (refused.length === 0) return answers;
+  ceilings.noteReached();
   const known = await findKnown(db, refused, now);
   tasks.forEach(({ taskId }, index) => {
     const ceiling = reached[index] ?? null;

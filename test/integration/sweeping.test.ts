@@ -32,6 +32,7 @@ function watched(db: Database): { readonly db: Database; readonly statements: st
   const watchedDb: Database = {
     ...watch(db),
     urgent: watch(db.urgent),
+    ordered: watch({ ...db, ...db.ordered }),
     transaction: (work) => db.transaction((tx) => work(watch(tx))),
     nowMs: () => db.nowMs(),
     close: () => db.close(),
