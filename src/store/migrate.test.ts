@@ -89,6 +89,26 @@ describe('migrate', () => {
         { queue: 'workflow', status: 'pending', waits_for: 'workflow' },
       ]);
     });
+
+    it('R-ST8: what a server of an earlier version puts aside for want of room is in line', async () => {
+      const [inserted] = await db.query<{ id: string }>(
+        `insert into sluice.tasks (id, queue, task_type, priority, status, waits_for, created_at,
+           eligible_at, timeout_seconds, max_retries)
+         values (gen_random_uuid(), 'late', 'chat', 1, 'pending', 'room', now(), now(), 60, 3)
+         returning id`,
+      );
+      const line = () =>
+        db.query('select status, waits_for, queued_at from sluice.tasks where id = $1', [
+          inserted?.id,
+        ]);
+      const inLine = { status: 'queued', waits_for: null, queued_at: expect.any(Date) as Date };
+      expect(await line()).toEqual([inLine]);
+      await db.query(
+        `update sluice.tasks set status = 'pending', waits_for = 'room', queued_at = null
+         where queue = 'late'`,
+      );
+      expect(await line()).toEqual([inLine]);
+    });
   });
 
   it('R-ST8, R-ST7: one that waits for an open transaction lets all others go on', async () => {

@@ -102,6 +102,7 @@ async function patient(db: Database, poolSize: number): Promise<Database> {
       await areAllTold.passed;
     });
   await Promise.all(Array.from({ length: poolSize }, tell));
+  await db.ordered.query(`set lock_timeout = '60s'`);
   return db;
 }
 

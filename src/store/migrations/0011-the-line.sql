@@ -6,7 +6,20 @@ drop index sluice.tasks_line;
 update sluice.tasks set status = 'queued', waits_for = null, queued_at = eligible_at
 where waits_for = 'room';
 
--- A server of the version before can't put a task where nobody would look for it.
+-- What a server of the version before puts aside for want of room is in line, too: a lap finds it.
+create function sluice.put_in_line() returns trigger
+language plpgsql as $$
+begin
+  new.status := 'queued';
+  new.waits_for := null;
+  new.queued_at := coalesce(new.queued_at, now());
+  return new;
+end
+$$;
+
+create trigger tasks_put_in_line before insert or update of waits_for on sluice.tasks
+for each row when (new.waits_for = 'room') execute function sluice.put_in_line();
+
 alter table sluice.tasks
   drop constraint tasks_waits_for_known,
   add constraint tasks_waits_for_known check (waits_for in ('time', 'workflow'));

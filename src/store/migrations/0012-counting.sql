@@ -1,4 +1,5 @@
--- The same counts with fewer statements: each costs a submit and a finish something.
+-- The same counts with fewer statements: each costs a submit and a finish something. What servers of
+-- the version before call stays.
 
 -- Planned once: whoever calls these has said so for all that they do.
 create or replace function sluice.ended_in(of_scope text) returns bigint
@@ -15,9 +16,6 @@ begin
   return total;
 end
 $$;
-
-drop function sluice.count_admitted(text[], text[], bigint[]);
-drop function sluice.add_admitted(text, bigint);
 
 -- Refuses when there were more than "most_before", or when the ceiling is not the one that is "known";
 -- nothing unless it "checks".
