@@ -93,8 +93,10 @@ function cancel(world: World, random: Random): void {
   const halting = endedBadly(world).filter(
     ({ workflow_id, halts_workflow }) => workflow_id !== null && halts_workflow,
   );
+  const assigned = world.tasks.tasks.filter(({ status }) => status === 'assigned');
+  const rare = random.chance(0.5) ? halting : assigned;
   const taskId = random.chance(0.5)
-    ? acknowledgedOf(world, random.find(halting))
+    ? acknowledgedOf(world, random.find(rare))
     : random.find([...world.ledger.acknowledged]);
   if (server === null || taskId === null) return;
   world.ask({

@@ -67,7 +67,7 @@ export function explained(
     db.transaction((connection) => work(explaining(connection)));
   const query: Database['query'] = (text, parameters) =>
     transaction((connection) => connection.query(text, parameters));
-  return { db: { ...db, query, transaction }, plans };
+  return { db: { ...db, query, ordered: { query }, transaction }, plans };
 }
 
 const explanation = 'explain (analyze, buffers, format json)';
