@@ -58,10 +58,11 @@ function callOnce(lane, dueMs) {
 /** What was due while it warmed up does not count. */
 function send(lane, dueMs, onAnswer) {
   unanswered += 1;
+  const sentMs = performance.now();
   lane.call(request, (status, head) => {
     unanswered -= 1;
     const nowMs = performance.now();
-    if (dueMs >= beganMs + warmUpMs) tally.note(status, head, nowMs - dueMs);
+    if (dueMs >= beganMs + warmUpMs) tally.note(status, head, nowMs - dueMs, sentMs - dueMs);
     onAnswer(status);
   });
 }

@@ -28,6 +28,8 @@ export interface FloodReport {
   readonly withoutRetryAfter: number;
   /** There were more connections open than anybody has. */
   readonly unsent: number;
+  /** How long after it was due a request was sent, at the 99th percentile. */
+  readonly lateMs: number;
   /** Ten seconds after the end. */
   readonly unanswered: number;
   /** How late the flood itself was, at the 99th percentile. */

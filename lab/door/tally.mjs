@@ -11,6 +11,7 @@ export class Tally {
   #cpuShare = 0;
   #withoutRetryAfter = 0;
   #unsent = 0;
+  #late = createHistogram();
 
   begin() {
     this.#began = { ms: performance.now(), cpu: process.cpuUsage() };
@@ -25,7 +26,8 @@ export class Tally {
     this.#loop.disable();
   }
 
-  note(status, head, latencyMs) {
+  note(status, head, latencyMs, lateMs) {
+    this.#late.record(Math.max(1, Math.round(lateMs * 1000)));
     const what = status === 0 ? head : String(status);
     let histogram = this.#answers.get(what);
     if (histogram === undefined) this.#answers.set(what, (histogram = createHistogram()));
@@ -47,6 +49,7 @@ export class Tally {
       answers: Object.fromEntries(answers),
       withoutRetryAfter: this.#withoutRetryAfter,
       unsent: this.#unsent,
+      lateMs: spreadOf(this.#late, 1e3).p99,
       // The histogram is of the time from one look to the next.
       loopDelayMs: Math.max(0, loop.p99 - resolutionMs),
       cpuShare: this.#cpuShare,

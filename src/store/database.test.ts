@@ -118,8 +118,11 @@ describeOnPostgres('a pool', (postgres) => {
   });
 
   it('a server that is not there is a DatabaseAwayError at open', async () => {
-    const opening = openPgDatabase({ url: 'postgres://localhost:1/none' });
+    const opening = openPgDatabase({ url: 'postgres://me:secret@localhost:1/none' });
     await expect(opening).rejects.toBeInstanceOf(DatabaseAwayError);
+    await expect(opening).rejects.toThrow(
+      /^Postgres can't be reached at postgres:\/\/me:\*\*\*@localhost:1\/none: .*ECONNREFUSED.*\n.*DATABASE_URL/,
+    );
   });
 
   it('what is asked often is prepared, and answers as before', async () => {

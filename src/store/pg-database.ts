@@ -1,5 +1,6 @@
 import pg from 'pg';
 
+import { hidePassword } from '../runtime/hide-password.js';
 import {
   DatabaseAwayError,
   LockedError,
@@ -58,9 +59,23 @@ export async function openPgDatabase(options: PgDatabaseOptions): Promise<Databa
     await database.query('select');
   } catch (error) {
     await database.close();
-    throw error;
+    throw error instanceof DatabaseAwayError ? unreachable(options.url, error) : error;
   }
   return database;
+}
+
+function unreachable(url: string, { cause }: DatabaseAwayError): DatabaseAwayError {
+  return new DatabaseAwayError(
+    `Postgres can't be reached at ${hidePassword(url)}: ${reasonOf(cause)}\n` +
+      'See that it runs, and that DATABASE_URL or --database-url is right.',
+    { cause },
+  );
+}
+
+/** Several addresses of one name fail together, and what they have in common has no text. */
+function reasonOf(error: unknown): string {
+  if (error instanceof AggregateError) return error.errors.map(reasonOf).join(', ');
+  return error instanceof Error ? error.message : String(error);
 }
 
 function queryable(pool: pg.Pool): Queryable {
