@@ -56,7 +56,7 @@ export function readFlags(args: readonly string[]): Flags | null {
   }
   const tasks = count('--tasks', values.tasks, short ? 8_000 : 20_000);
   return {
-    rounds: count('--rounds', values.rounds, short ? 2 : 5),
+    rounds: count('--rounds', values.rounds, short ? 3 : 5),
     sizes: sizesFor(tasks, short),
     chosen: choose(only, short),
     short,

@@ -78,7 +78,7 @@ describeReadyQueueContract('MemoryReadyQueue', make);
 
 describe('MemoryReadyQueue', () => {
   it('R-CH10: answers random histories as a queue that sorts everything each time', async () => {
-    await agreeOnRandomHistories(make, 1000);
+    await agreeOnRandomHistories(make, 600);
   });
 
   it('R-CH2: under endless high load a low task is taken at the millisecond it reached high', async () => {

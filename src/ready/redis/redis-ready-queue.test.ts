@@ -74,7 +74,7 @@ describeReadyQueueContract('RedisReadyQueue', make);
 
 describe('RedisReadyQueue', () => {
   it('R-CH10: answers random histories as a queue that sorts everything each time', async () => {
-    await agreeOnRandomHistories(make, 300);
+    await agreeOnRandomHistories(make, 200);
   });
 
   it('R-CH8: 50,000 queues that came and went leave a bounded number of keys', async () => {
