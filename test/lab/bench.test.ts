@@ -134,7 +134,7 @@ describe('R-LA2: the report', () => {
     ]);
     expect(peersAhead(ahead)).toEqual([
       'process: BullMQ 2.00 times',
-      'submit → start, p50: BullMQ 1.50 times',
+      'submit to start, p50: BullMQ 1.50 times',
     ]);
     expect(toMarkdown(ahead)).toContain('- process: BullMQ 2.00 times');
   });
