@@ -52,7 +52,7 @@ export type SettingsSketch = Partial<QueueSettings> & {
 export const anyWork: TakeRequest = { taskTypes: null, capabilities: [], queues: null, count: 1 };
 
 /** Nothing configured, nothing running. */
-const blank: ReadyState = {
+export const blank: ReadyState = {
   generation: 1,
   limits: [],
   queues: [],

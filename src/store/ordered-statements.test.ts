@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest';
 
 import { describeOnPostgres } from '../../test/store/support.js';
+import { until } from '../../test/support/until.js';
 import { DatabaseAwayError } from './database.js';
 
 interface Instant {
@@ -66,7 +67,10 @@ describeOnPostgres('statements in order', (postgres) => {
       db.ordered.query('select pg_sleep(10)'),
       db.ordered.query('select 1'),
     ]);
-    await new Promise((resolve) => setTimeout(resolve, 100));
+    await until('it to sleep', async () => {
+      const asleep = `select from pg_stat_activity where pid = $1::integer and wait_event = 'PgSleep'`;
+      return (await db.query(asleep, [before?.pid])).length > 0;
+    });
     await db.query('select pg_terminate_backend($1::integer)', [before?.pid]);
     const failed = { status: 'rejected', reason: expect.any(DatabaseAwayError) as Error };
     expect(await underWay).toEqual([failed, failed]);

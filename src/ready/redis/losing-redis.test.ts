@@ -12,19 +12,11 @@ import { LocalBus } from '../../runtime/bus.js';
 import type { Clock } from '../../runtime/clock.js';
 import { silentLog, type Logger } from '../../runtime/log.js';
 import type { ReadyState } from '../ready-queue.js';
-import { anyWork, offerMaker, Workbench } from '../workbench.contract.js';
+import { anyWork, blank, offerMaker, Workbench } from '../workbench.contract.js';
 import { openRedis, type RedisConnection } from './connection.js';
 import { RedisReadyQueue } from './redis-ready-queue.js';
 
 const prefix = 'sluice:{test}:';
-const blank: ReadyState = {
-  generation: 1,
-  limits: [],
-  queues: [],
-  levels: [],
-  running: [],
-  behind: [],
-};
 const closing: (() => Promise<unknown>)[] = [];
 
 afterEach(async () => {

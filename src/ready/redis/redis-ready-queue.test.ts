@@ -7,19 +7,15 @@ import { ManualClock } from '../../runtime/clock.js';
 import { silentLog } from '../../runtime/log.js';
 import { agreeOnRandomHistories } from '../random-histories.contract.js';
 import { describeReadyQueueContract } from '../ready-queue.contract.js';
-import type { ReadyState } from '../ready-queue.js';
-import { anyWork, offerMaker, restore, type ReadyQueueUnderTest } from '../workbench.contract.js';
+import {
+  anyWork,
+  blank,
+  offerMaker,
+  restore,
+  type ReadyQueueUnderTest,
+} from '../workbench.contract.js';
 import { openRedis, type RedisConnection } from './connection.js';
 import { RedisReadyQueue } from './redis-ready-queue.js';
-
-const blank: ReadyState = {
-  generation: 1,
-  limits: [],
-  queues: [],
-  levels: [],
-  running: [],
-  behind: [],
-};
 
 let connection: RedisConnection;
 

@@ -6,17 +6,8 @@ import {
 import { until } from '../../../test/support/until.js';
 import { ManualClock } from '../../runtime/clock.js';
 import type { ReadyState, Taken, Wake } from '../ready-queue.js';
-import { anyWork, Workbench } from '../workbench.contract.js';
+import { anyWork, blank, Workbench } from '../workbench.contract.js';
 import type { RedisReadyQueue } from './redis-ready-queue.js';
-
-const blank: ReadyState = {
-  generation: 1,
-  limits: [],
-  queues: [],
-  levels: [],
-  running: [],
-  behind: [],
-};
 
 /** Two servers' ready queues over one Redis. */
 describe('two servers', () => {
