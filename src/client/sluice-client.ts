@@ -31,17 +31,31 @@ export interface QueueControl {
   get(): Promise<QueueView>;
 }
 
+/** How many tasks go in one call, and how many calls are under way at once. */
+interface Pace {
+  readonly size: number;
+  readonly calls: number;
+}
+
+/** Far away, calls that are made together need not arrive in order. */
+const oneByOne: Pace = { size: bounds.batchSize, calls: 1 };
+
+/** Where they do, the next ones are made while the last one is written. */
+export const overlapping: Pace = { size: 1_000, calls: 3 };
+
 /** Everything a program does with Sluice; the same whether it is embedded or far away. */
 export class SluiceClient implements AsyncDisposable {
   /** Every call there is, untyped by task definitions. */
   readonly api: SluiceApi;
   readonly #closeApi: () => Promise<void>;
+  readonly #pace: Pace;
   readonly #workers = new Set<Worker>();
   #closing: Promise<void> | null = null;
 
-  constructor(api: SluiceApi, closeApi: () => Promise<void>) {
+  constructor(api: SluiceApi, closeApi: () => Promise<void>, pace: Pace = oneByOne) {
     this.api = api;
     this.#closeApi = closeApi;
+    this.#pace = pace;
   }
 
   async submit<Input extends object, Result>(
@@ -58,12 +72,20 @@ export class SluiceClient implements AsyncDisposable {
     definition: TaskDefinition<Input, Result>,
     submissions: readonly Submission<Input>[],
   ): Promise<SubmittedTask<Result>[]> {
-    const submitted: SubmittedTask<Result>[] = [];
-    for (let from = 0; from < submissions.length; from += bounds.batchSize) {
-      const batch = submissions.slice(from, from + bounds.batchSize);
-      submitted.push(...(await this.#submitBatch(definition, batch)));
+    const { size, calls } = this.#pace;
+    const draft = drafting(definition);
+    const underWay: Promise<SubmittedTask<Result>[]>[] = [];
+    try {
+      for (let from = 0; from < submissions.length; from += size) {
+        const drafts = await draftAll(draft, submissions.slice(from, from + size));
+        await underWay.at(-calls);
+        underWay.push(this.#submitDrafts<Result>(drafts));
+      }
+    } finally {
+      // After a failure nothing more is sent, and what was is waited for.
+      await Promise.allSettled(underWay);
     }
-    return submitted;
+    return (await Promise.all(underWay)).flat();
   }
 
   /** A handle for a task submitted elsewhere. */
@@ -103,20 +125,9 @@ export class SluiceClient implements AsyncDisposable {
     await this.#closeApi();
   }
 
-  async #submitBatch<Input extends object, Result>(
-    definition: TaskDefinition<Input, Result>,
-    batch: readonly Submission<Input>[],
+  async #submitDrafts<Result>(
+    drafts: readonly (TaskDraft | SluiceError)[],
   ): Promise<SubmittedTask<Result>[]> {
-    const draft = drafting(definition);
-    const drafts = await Promise.all(
-      batch.map(async ({ input, options }) => {
-        try {
-          return await draft(input, options);
-        } catch (error) {
-          return refusalOrThrow(error);
-        }
-      }),
-    );
     const valid = drafts.filter((draft): draft is TaskDraft => !(draft instanceof SluiceError));
     const outcomes = (valid.length === 0 ? [] : await this.api.submitMany(valid)).values();
     return drafts.map((draft) =>
@@ -132,6 +143,23 @@ export class SluiceClient implements AsyncDisposable {
       ? { kind: 'accepted', handle: new TaskHandle<Result>(outcome.receipt.taskId, this.api) }
       : { kind: 'refused', error: new SluiceError(outcome.code, outcome.detail, outcome) };
   }
+}
+
+/** In order; one that is refused does not sink the rest. */
+function draftAll<Input>(
+  draft: (input: Input, options?: SubmitOptions) => Promise<TaskDraft> | TaskDraft,
+  submissions: readonly Submission<Input>[],
+): Promise<(TaskDraft | SluiceError)[]> {
+  return Promise.all(
+    submissions.map(({ input, options }) => {
+      try {
+        const made = draft(input, options);
+        return made instanceof Promise ? made.catch(refusalOrThrow) : made;
+      } catch (error) {
+        return refusalOrThrow(error);
+      }
+    }),
+  );
 }
 
 function refusalOrThrow(error: unknown): SluiceError {

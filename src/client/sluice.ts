@@ -5,7 +5,7 @@ import { defined } from '../protocol/defined.js';
 import type { TaskEvent } from '../protocol/events.js';
 import { memoryDataDir } from '../runtime/config.js';
 import type { Logger } from '../runtime/log.js';
-import { SluiceClient } from './sluice-client.js';
+import { overlapping, SluiceClient } from './sluice-client.js';
 
 export interface OpenOptions {
   /** Where the embedded database lives; `:memory:` keeps nothing. Default `.sluice`. */
@@ -57,7 +57,7 @@ export const Sluice = {
       ...(logPayloads === undefined ? {} : { logPayloads }),
     });
     if (options.onTaskEvent !== undefined) engine.subscribe(options.onTaskEvent);
-    return new SluiceClient(engine, () => engine.close());
+    return new SluiceClient(engine, () => engine.close(), overlapping);
   },
 };
 

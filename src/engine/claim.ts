@@ -4,8 +4,9 @@ import type { TaskEvent } from '../protocol/events.js';
 import type { TakeAnswer, Taken } from '../ready/ready-queue.js';
 import { Batcher } from '../runtime/batcher.js';
 import { claimTasks, type ClaimedRow } from '../store/claim-tasks.js';
+import type { KnownAttempt } from '../store/finish-tasks.js';
 import { instant, judgeDatabaseFailure, tellAll, type EngineContext } from './context.js';
-import type { RecentInputs } from './recent-inputs.js';
+import type { RecentWork } from './recent-work.js';
 import type { Slots } from './slots.js';
 
 const maxClaimsAtOnce = 1_000;
@@ -33,13 +34,13 @@ interface Granted {
 export class Claim {
   readonly #context: EngineContext;
   readonly #slots: Slots;
-  readonly #inputs: RecentInputs;
+  readonly #recent: RecentWork;
   readonly #batcher: Batcher<Wish, ClaimedRow | null>;
 
-  constructor(context: EngineContext, slots: Slots, inputs: RecentInputs) {
+  constructor(context: EngineContext, slots: Slots, recent: RecentWork) {
     this.#context = context;
     this.#slots = slots;
-    this.#inputs = inputs;
+    this.#recent = recent;
     this.#batcher = new Batcher({
       flush: (wishes) => this.#write(wishes),
       maxItems: maxClaimsAtOnce,
@@ -80,7 +81,7 @@ export class Claim {
         taskId,
         workerId,
         start,
-        parametersJson: this.#inputs.take(taskId),
+        known: this.#recent.takeTask(taskId),
       }));
     const rows = await claimTasks(
       db,
@@ -94,8 +95,12 @@ export class Claim {
     const refused: Taken[] = [];
     for (const [index, { entry, start }] of wishes.entries()) {
       const row = answers[index] ?? null;
-      if (row === null) refused.push(entry);
-      else granted.push({ entry, start, row });
+      if (row === null) {
+        refused.push(entry);
+        continue;
+      }
+      granted.push({ entry, start, row });
+      if (start && row.workflowId === null) this.#recent.claimed(row.lease, toKnown(row, entry));
     }
     await this.#slots.confirm(granted.map(({ entry }) => entry));
     if (refused.length > 0) await ready.refund(refused);
@@ -128,6 +133,13 @@ function handOut(wishes: readonly Wish[], rows: readonly ClaimedRow[]): (Claimed
     left.delete(taskId);
     return row;
   });
+}
+
+/** One that is assigned is left out: it may be started in between. */
+function toKnown(row: ClaimedRow, { lane }: Taken): KnownAttempt {
+  const { priority, cost, workerId, attempt, lapsesAt, timeoutSeconds } = row;
+  const startedAtMs = lapsesAt.getTime() - timeoutSeconds * 1000;
+  return { lane, priority, cost, workerId, attempt, startedAtMs };
 }
 
 function toClaimedTask(row: ClaimedRow, { effectivePriority }: Taken): ClaimedTask {

@@ -33,7 +33,7 @@ import { QueueControl } from './queue-control.js';
 import { QueueDirectory } from './queue-directory.js';
 import { Read } from './read.js';
 import { rebuild, type Rebuilt } from './rebuild.js';
-import { RecentInputs } from './recent-inputs.js';
+import { RecentWork } from './recent-work.js';
 import { Replay } from './replay.js';
 import { Report } from './report.js';
 import { Retention } from './retention.js';
@@ -139,9 +139,9 @@ export class Engine implements api.SluiceApi {
     this.#feeder = new Feeder(context, this.#queues);
     const endAttempts = new EndAttempts(context, this.#feeder, this.#slots);
     this.#admission = new Admission(context, this.#queues);
-    const inputs = new RecentInputs();
+    const recent = new RecentWork();
     this.#submit = new Submit(context, {
-      inputs,
+      recent,
       admission: this.#admission,
       feeder: this.#feeder,
       queues: this.#queues,
@@ -154,12 +154,14 @@ export class Engine implements api.SluiceApi {
       slots: this.#slots,
       judge,
       circuits: this.#circuits,
+      recent,
     });
     this.#attempts = new AttemptControl(context, endAttempts, this.#feeder);
     this.#heartbeat = new Heartbeat(context, {
       fleet: this.#fleet,
       endAttempts,
       news: this.#news,
+      recent,
     });
     this.#cancel = new Cancel(context, {
       fleet: this.#fleet,
@@ -198,7 +200,7 @@ export class Engine implements api.SluiceApi {
       fleet: this.#fleet,
       bench: this.#bench,
       giveWayMs: (workerId) => this.#circuits.giveWayMs(workerId),
-      claim: new Claim(context, this.#slots, inputs),
+      claim: new Claim(context, this.#slots, recent),
       feeder: this.#feeder,
       waiters: this.#waiters,
       notServing: () => this.notServing(),

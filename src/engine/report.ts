@@ -6,7 +6,7 @@ import type { TaskEvent } from '../protocol/events.js';
 import { Batcher } from '../runtime/batcher.js';
 import { findAttempts, findSettled, type AttemptRow } from '../store/find-attempts.js';
 import type { FinishedRow } from '../store/finish-members.js';
-import { completeTasks } from '../store/finish-tasks.js';
+import { completeTasks, type Completion, type KnownAttempt } from '../store/finish-tasks.js';
 import type { Circuits } from './circuits.js';
 import {
   asRefusal,
@@ -17,17 +17,14 @@ import {
 } from './context.js';
 import type { AttemptEnd, EndAttempts } from './end-attempts.js';
 import type { Feeder } from './feeder.js';
+import type { RecentWork } from './recent-work.js';
 import type { Slots } from './slots.js';
 import type { WorkerJudge } from './worker-judge.js';
 
 const maxReportsAtOnce = 1_000;
 const maxBytesAtOnce = 8 * 1024 * 1024;
 
-interface Success extends Held {
-  readonly resultJson: string | null;
-  readonly usageJson: string | null;
-  readonly executionSeconds: number | null;
-}
+type Success = Completion;
 
 interface Failure extends Held {
   readonly error: AttemptError;
@@ -40,6 +37,7 @@ export interface ReportParts {
   readonly slots: Slots;
   readonly judge: WorkerJudge;
   readonly circuits: Circuits;
+  readonly recent: RecentWork;
 }
 
 /** Takes what workers report. A stale lease changes nothing and says so. */
@@ -66,7 +64,8 @@ export class Report {
     const successes: Success[] = [];
     const failures: Failure[] = [];
     for (const report of reports) {
-      if (report.status === 'completed') successes.push(toSuccess(report));
+      const known = this.#parts.recent.takeAttempt(report.lease);
+      if (report.status === 'completed') successes.push(toSuccess(report, known));
       else failures.push(toFailure(report));
     }
     try {
@@ -140,7 +139,10 @@ export class Report {
   }
 }
 
-function toSuccess(report: WorkerReport & { status: 'completed' }): Success {
+function toSuccess(
+  report: WorkerReport & { status: 'completed' },
+  known: KnownAttempt | null,
+): Success {
   const { taskId, lease, result = null, usage, executionDurationSeconds = null } = report;
   return {
     taskId,
@@ -148,6 +150,7 @@ function toSuccess(report: WorkerReport & { status: 'completed' }): Success {
     resultJson: JSON.stringify(result),
     usageJson: usage === undefined ? null : JSON.stringify(usage),
     executionSeconds: executionDurationSeconds,
+    known,
   };
 }
 

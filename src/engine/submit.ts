@@ -13,6 +13,7 @@ import type { TaskEvent } from '../protocol/events.js';
 import { invalidRequest, refusalOf } from '../protocol/problem-wire.js';
 import type { Offer, Window } from '../ready/ready-queue.js';
 import { Batcher, type BatcherOptions } from '../runtime/batcher.js';
+import type { KnownTask } from '../store/claim-tasks.js';
 import type { NewTask, Refused, Submitted } from '../store/new-task.js';
 import { submitTasks } from '../store/submit-tasks.js';
 import type { Admission } from './admission.js';
@@ -26,7 +27,7 @@ import {
 import { Estimate } from './estimate.js';
 import type { Feeder } from './feeder.js';
 import type { QueueDirectory } from './queue-directory.js';
-import type { RecentInputs } from './recent-inputs.js';
+import type { RecentWork } from './recent-work.js';
 import { SubmissionLimits, type OverLimit } from './submission-limits.js';
 import { Refusals } from './refusals.js';
 import type { Throughput } from './throughput.js';
@@ -56,7 +57,7 @@ interface Made {
 export interface SubmitParts {
   readonly admission: Admission;
   readonly feeder: Feeder;
-  readonly inputs: RecentInputs;
+  readonly recent: RecentWork;
   readonly queues: QueueDirectory;
   readonly throughput: Throughput;
   readonly isServing: () => boolean;
@@ -240,8 +241,11 @@ export class Submit {
       if (outcome?.kind !== 'created') continue;
       made.push({ task, outcome });
       if (outcome.status === 'queued') {
-        this.#parts.inputs.add(task.taskId, task.parametersJson);
-        offers.push(toOffer(task, outcome));
+        const offer = toOffer(task, outcome);
+        if (task.runAt === null && task.delaySeconds === null) {
+          this.#parts.recent.submitted(task.taskId, toKnownTask(task, offer));
+        }
+        offers.push(offer);
       }
       if (outcome.waitsFor === 'time') {
         this.#parts.feeder.noteDue(outcome.eligibleAtMs - outcome.createdAt.getTime());
@@ -303,6 +307,20 @@ function toOffer(task: Prepared, outcome: Submitted & { kind: 'created' }): Offe
     eligibleAtMs: outcome.eligibleAtMs,
     seq: outcome.seq,
     cost: task.costJson === null ? free : (JSON.parse(task.costJson) as Record<string, number>),
+  };
+}
+
+function toKnownTask(task: Prepared, { cost, eligibleAtMs }: Offer): KnownTask {
+  const { queue, taskType, priority, parametersJson, timeoutSeconds, traceId } = task;
+  return {
+    queue,
+    taskType,
+    priority,
+    parametersJson,
+    timeoutSeconds,
+    traceId,
+    cost,
+    eligibleAtMs,
   };
 }
 

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import type { Lease, TaskId, WorkerId } from '../domain/ids.js';
 import type { JsonObject } from '../domain/json.js';
 import { priorityOf, type Priority } from '../domain/priority.js';
@@ -11,8 +12,20 @@ export interface Claim {
   readonly workerId: WorkerId;
   /** Straight into executing; else assigned, until the worker says start. */
   readonly start: boolean;
-  /** Whoever knows its parameters already need not have them read. */
-  readonly parametersJson?: string | null;
+  /** Whoever knows what it is need not have it read. */
+  readonly known?: KnownTask | null;
+}
+
+/** What whoever submitted a task knows of it. It stays so while the task stays in line. */
+export interface KnownTask {
+  readonly taskType: string;
+  readonly queue: string;
+  readonly priority: Priority;
+  readonly parametersJson: string;
+  readonly timeoutSeconds: number;
+  readonly traceId: string | null;
+  readonly cost: Cost;
+  readonly eligibleAtMs: number;
 }
 
 export interface ClaimedRow {
@@ -42,30 +55,33 @@ export interface ClaimedRow {
  * The generation is asked for in a subquery of its own, which the planner makes a gate before
  * everything else: it runs once, and no row is looked at before its answer.
  */
-const claimTasksSql = prepared(`
+const claimSql = `
 update sluice.tasks task
 set
   status = case when claim.start then 'executing' else 'assigned' end,
-  lease = gen_random_uuid(),
+  lease = claim.lease,
   worker_id = claim.worker_id,
   attempt = task.attempt + 1,
   assigned_at = clock.now,
   started_at = case when claim.start then clock.now end,
   lapses_at = clock.now + case
     when claim.start then task.timeout_seconds * interval '1 second'
-    else $5::float8 * interval '1 millisecond'
+    else $6::float8 * interval '1 millisecond'
   end
 from
-  (select coalesce($6::timestamptz, now()) as now) as clock,
-  unnest($1::uuid[], $2::uuid[], $3::boolean[], $7::boolean[])
-    as claim (id, worker_id, start, is_known),
+  (select coalesce($7::timestamptz, now()) as now) as clock,
+  unnest($1::uuid[], $2::uuid[], $3::boolean[], $4::uuid[], $8::boolean[])
+    as claim (id, worker_id, start, lease, is_known),
   lateral (
-    select ctid as place, status from sluice.tasks where id = claim.id offset 0
+    select ctid as place, status, attempt, run_at
+    from sluice.tasks where id = claim.id offset 0
     for no key update skip locked
   ) as found
 where
-  (select sluice.is_generation($4::bigint))
-  and task.ctid = found.place and found.status = 'queued'
+  (select sluice.is_generation($5::bigint))
+  and task.ctid = found.place and found.status = 'queued'`;
+
+const claimTasksSql = prepared(`${claimSql}
 returning
   task.id, task.task_type, task.queue, task.timeout_seconds, task.attempt, task.lease,
   task.priority, task.retry_count, task.workflow_id, task.trace_id, task.worker_id, task.cost,
@@ -74,6 +90,21 @@ returning
   case when claim.is_known is null then
     (select parameters from sluice.task_inputs where task_id = task.id)
   end as parameters`);
+
+/**
+ * Of tasks that are known, Postgres says only whether: usually all, and then it names none. Who has
+ * left the line since it was submitted, to be run or to be changed, is not what it was: an attempt
+ * counts, and who waits for its return has a time.
+ */
+const claimKnownSql = prepared(`
+with claimed as (${claimSql}
+  and found.attempt = 0 and found.run_at is null
+returning task.lease
+)
+select
+  date_part('epoch', coalesce($7::timestamptz, now())) * 1000 as now_ms,
+  case when count(*) < cardinality($1::uuid[]) then coalesce(array_agg(lease), '{}') end as leases
+from claimed`);
 
 interface Row {
   readonly id: TaskId;
@@ -94,6 +125,21 @@ interface Row {
   readonly parameters: JsonObject | null;
 }
 
+interface KnownAnswer {
+  readonly now_ms: number;
+  /** Null: all of them. */
+  readonly leases: readonly Lease[] | null;
+}
+
+interface LeasedClaim extends Claim {
+  readonly lease: Lease;
+}
+
+type KnownClaim = LeasedClaim & { readonly known: KnownTask };
+
+/** The generation, how long an assigned one may wait for its start, and the instant. */
+type Terms = readonly [generation: number, unstartedMs: number, now: Instant];
+
 /**
  * Those that don't come back were refused: no longer queued, in somebody's hands, or all of them,
  * when this is not the generation any more.
@@ -101,28 +147,76 @@ interface Row {
 export async function claimTasks(
   db: Queryable,
   claims: readonly Claim[],
-  generation: number,
-  unstartedMs: number,
-  now: Instant,
+  ...terms: Terms
 ): Promise<ClaimedRow[]> {
-  const known = new Map<TaskId, string>();
-  for (const { taskId, parametersJson } of claims) {
-    if (parametersJson) known.set(taskId, parametersJson);
+  const leased = claims.map((claim) => ({ ...claim, lease: randomUUID() as Lease }));
+  if (!leased.every(isKnown)) return claimUnknown(db, leased, terms);
+  const claimed = await claimKnown(db, leased, terms);
+  if (claimed.length === leased.length) return claimed;
+  // Refused, or no longer as it was known.
+  const got = new Set(claimed.map(({ lease }) => lease));
+  const rest = leased.filter(({ lease }) => !got.has(lease));
+  try {
+    return [...claimed, ...(await claimUnknown(db, rest, terms))];
+  } catch (error) {
+    if (claimed.length === 0) throw error;
+    // What was claimed is claimed. The rest is refused for now, and still in line.
+    return claimed;
   }
-  const rows = await db.query<Row>(claimTasksSql, [
-    column(claims, (claim) => claim.taskId),
-    column(claims, (claim) => claim.workerId),
-    column(claims, (claim) => claim.start),
-    generation,
-    unstartedMs,
-    now,
-    sparseColumn(claims, ({ taskId }) => (known.has(taskId) ? true : null)),
-  ]);
+}
+
+function isKnown(claim: LeasedClaim): claim is KnownClaim {
+  return claim.start && claim.known !== undefined && claim.known !== null;
+}
+
+async function claimKnown(
+  db: Queryable,
+  claims: readonly KnownClaim[],
+  terms: Terms,
+): Promise<ClaimedRow[]> {
+  const [answer] = await db.query<KnownAnswer>(claimKnownSql, parametersOf(claims, terms));
+  if (answer === undefined) throw new Error('a claim was not answered');
+  const { now_ms: nowMs, leases } = answer;
+  const got = leases === null ? null : new Set(leases);
+  const claimed: ClaimedRow[] = [];
+  for (const claim of claims) {
+    if (got?.has(claim.lease) ?? true) claimed.push(firstAttempt(claim, nowMs));
+  }
+  return claimed;
+}
+
+function firstAttempt({ taskId, workerId, lease, known }: KnownClaim, nowMs: number): ClaimedRow {
+  return {
+    taskId,
+    taskType: known.taskType,
+    queue: known.queue,
+    parameters: JSON.parse(known.parametersJson) as JsonObject,
+    timeoutSeconds: known.timeoutSeconds,
+    attempt: 1,
+    lease,
+    priority: known.priority,
+    retryCount: 0,
+    workflowId: null,
+    traceId: known.traceId,
+    workerId,
+    lapsesAt: new Date(nowMs + known.timeoutSeconds * 1000),
+    waitedMs: nowMs - known.eligibleAtMs,
+    cost: known.cost,
+  };
+}
+
+async function claimUnknown(
+  db: Queryable,
+  claims: readonly LeasedClaim[],
+  terms: Terms,
+): Promise<ClaimedRow[]> {
+  const rows = await db.query<Row>(claimTasksSql, parametersOf(claims, terms));
+  const knownOf = new Map(claims.map(({ lease, known }) => [lease, known]));
   return rows.map((row) => ({
     taskId: row.id,
     taskType: row.task_type,
     queue: row.queue,
-    parameters: row.parameters ?? (JSON.parse(known.get(row.id) ?? '{}') as JsonObject),
+    parameters: row.parameters ?? parametersIn(knownOf.get(row.lease)),
     timeoutSeconds: row.timeout_seconds,
     attempt: row.attempt,
     lease: row.lease,
@@ -135,4 +229,19 @@ export async function claimTasks(
     waitedMs: row.waited_ms,
     cost: costOf(row.cost),
   }));
+}
+
+function parametersIn(known: KnownTask | null | undefined): JsonObject {
+  return JSON.parse(known?.parametersJson ?? '{}') as JsonObject;
+}
+
+function parametersOf(claims: readonly LeasedClaim[], terms: Terms): unknown[] {
+  return [
+    column(claims, (claim) => claim.taskId),
+    column(claims, (claim) => claim.workerId),
+    column(claims, (claim) => claim.start),
+    column(claims, (claim) => claim.lease),
+    ...terms,
+    sparseColumn(claims, ({ known }) => (known ? true : null)),
+  ];
 }

@@ -53,6 +53,11 @@ export function arrayLiteral(values: readonly string[]): string {
   return column(values, (value) => value);
 }
 
+/** As a text of a column: null when there is nothing in it. */
+export function listOrNull(values: readonly string[]): string | null {
+  return values.length === 0 ? null : column(values, (value) => value);
+}
+
 /** Postgres refuses a `real` that is too close to zero for it, where this makes it zero. */
 export function realOrNull(value: number | null): number | null {
   return value === null ? null : Math.fround(value);

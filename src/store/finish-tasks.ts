@@ -1,6 +1,6 @@
 import type { Lease, TaskId, WorkerId } from '../domain/ids.js';
 import type { Lane } from '../domain/lane.js';
-import { priorityOf } from '../domain/priority.js';
+import { priorityOf, type Priority } from '../domain/priority.js';
 import type { Cost } from '../domain/queue-settings.js';
 import type { Held } from '../protocol/api.js';
 import { heldColumns, jsonColumn, realOrNull, sparseColumn } from './columns.js';
@@ -12,7 +12,26 @@ export interface Completion extends Held {
   readonly resultJson: string | null;
   readonly usageJson: string | null;
   readonly executionSeconds: number | null;
+  /** Whoever knows the attempt need not have it read. */
+  readonly known?: KnownAttempt | null;
 }
+
+/** What whoever claimed a task, straight into executing, knows of the attempt: it stays so. */
+export interface KnownAttempt {
+  readonly lane: Lane;
+  readonly priority: Priority;
+  readonly cost: Cost;
+  readonly workerId: WorkerId;
+  readonly attempt: number;
+  readonly startedAtMs: number;
+}
+
+/** What history keeps as it was among the living. */
+const keptColumns = `
+    id, seq, queue, task_type, capabilities, priority, created_at, eligible_at, run_at, queued_at,
+    assigned_at, started_at, dispatch_deadline_seconds, timeout_seconds, max_retries, retry_count,
+    attempt, deferrals, returns, lease, worker_id, workflow_id, halts_workflow, idempotency_key,
+    cost, user_id, tags, trace_id, progress_percent, progress_message, past_attempts`;
 
 /**
  * From the living to history, fenced by the lease. Members of workflows are left out unless asked
@@ -20,43 +39,45 @@ export interface Completion extends Held {
  * are counted at the end of their transaction. The count comes last, after the history: others
  * wait for its row until this one commits.
  */
-const completeTasksSql = prepared(`
+const moveSql = `
 with done as (
   delete from sluice.tasks task
   using
     rows from (
       unnest($1::uuid[], $2::uuid[], $4::text[], $5::real[]), json_array_elements($3::json)
-    ) as report (id, lease, usage, execution_seconds, result),
-    lateral (select ctid as place from sluice.tasks where id = report.id offset 0) as found
-  where task.ctid = found.place and task.lease = report.lease
+    ) as report (task_id, task_lease, usage, execution_seconds, result),
+    lateral (select ctid as place from sluice.tasks where id = report.task_id offset 0) as found
+  where task.ctid = found.place and task.lease = report.task_lease
     and (task.workflow_id is null or $7)
-  returning
-    task.*, report.result, report.usage, report.execution_seconds,
-    coalesce($6::timestamptz, now()) as now
+  returning ${keptColumns}, status, usage, execution_seconds, result
 ), kept as (
   insert into sluice.task_history (
-    id, seq, queue, task_type, capabilities, priority, status, created_at, eligible_at, run_at,
-    queued_at, assigned_at, started_at, ended_at, dispatch_deadline_seconds, timeout_seconds,
-    max_retries, retry_count, attempt, deferrals, returns, lease, worker_id, workflow_id,
-    halts_workflow, idempotency_key, cost, user_id, tags, trace_id, progress_percent,
-    progress_message, result, usage, execution_seconds, past_attempts
+    ${keptColumns}, status, ended_at, usage, execution_seconds, result
   )
   select
-    id, seq, queue, task_type, capabilities, priority, 'completed', created_at, eligible_at, run_at,
-    queued_at, assigned_at, started_at, now, dispatch_deadline_seconds, timeout_seconds,
-    max_retries, retry_count, attempt, deferrals, returns, lease, worker_id, workflow_id,
-    halts_workflow, idempotency_key, cost, user_id, tags, trace_id, progress_percent,
-    progress_message, result, usage::json, execution_seconds, past_attempts
+    ${keptColumns}, 'completed', coalesce($6::timestamptz, now()), usage::json, execution_seconds,
+    result
   from done
-  returning 1
+  returning queue, lease
 ), counted as (
-  select case when not $7 then sluice.count_ended(array_agg(queue)) end
-  from done where (select count(*) from kept) > 0
-)
+  select
+    case when not $7 then sluice.count_ended(array_agg(queue)) end,
+    date_part('epoch', coalesce($6::timestamptz, now())) * 1000 as now_ms,
+    case when count(*) < cardinality($1::uuid[]) then
+      coalesce(array_agg(lease), '{}')
+    end as leases
+  from kept
+)`;
+
+const completeTasksSql = prepared(`${moveSql}
 select
   id, lease, queue, task_type, capabilities, priority, cost, worker_id, workflow_id, attempt, status,
-  date_part('epoch', now - coalesce(started_at, assigned_at)) * 1000 as run_ms
+  now_ms - date_part('epoch', coalesce(started_at, assigned_at)) * 1000 as run_ms
 from done cross join counted`);
+
+/** Of attempts that are known, Postgres says only whether: usually all, and then it names none. */
+const completeKnownSql = prepared(`${moveSql}
+select * from counted`);
 
 interface Row {
   readonly id: TaskId;
@@ -72,6 +93,14 @@ interface Row {
   readonly status: 'assigned' | 'executing';
   readonly run_ms: number;
 }
+
+interface KnownAnswer {
+  readonly now_ms: number;
+  /** Null: all of them. */
+  readonly leases: readonly Lease[] | null;
+}
+
+type KnownCompletion = Completion & { readonly known: KnownAttempt };
 
 export interface CompletedRow extends FinishedRow {
   readonly lane: Lane;
@@ -92,15 +121,48 @@ async function complete(
   now: Instant,
   withMembers: boolean,
 ): Promise<CompletedRow[]> {
-  const rows = await db.query<Row>(completeTasksSql, [
+  const parameters = [
     ...heldColumns(completions),
     jsonColumn(completions, (completion) => completion.resultJson),
     sparseColumn(completions, (completion) => completion.usageJson),
     sparseColumn(completions, ({ executionSeconds }) => realOrNull(executionSeconds)),
     now,
     withMembers,
-  ]);
-  return rows.map(completedOf);
+  ];
+  if (!completions.every(isKnown)) {
+    return (await db.query<Row>(completeTasksSql, parameters)).map(completedOf);
+  }
+  const [answer] = await db.query<KnownAnswer>(completeKnownSql, parameters);
+  return answer === undefined ? [] : knownCompleted(completions, answer);
+}
+
+function isKnown(completion: Completion): completion is KnownCompletion {
+  return completion.known !== undefined && completion.known !== null;
+}
+
+function knownCompleted(
+  completions: readonly KnownCompletion[],
+  { now_ms: nowMs, leases }: KnownAnswer,
+): CompletedRow[] {
+  const done = leases === null ? null : new Set(leases);
+  const rows: CompletedRow[] = [];
+  for (const { taskId, lease, known } of completions) {
+    if (done?.delete(lease) === false) continue;
+    const { lane, startedAtMs, ...rest } = known;
+    rows.push({
+      ...rest,
+      taskId,
+      lease,
+      lane,
+      queue: lane.queue,
+      taskType: lane.taskType,
+      workflowId: null,
+      from: 'executing',
+      runMs: nowMs - startedAtMs,
+      released: false,
+    });
+  }
+  return rows;
 }
 
 function completedOf(row: Row): CompletedRow {

@@ -2,9 +2,10 @@ import type { TaskId } from '../domain/ids.js';
 import { rankOf } from '../domain/priority.js';
 import type { WaitsFor } from '../domain/task-state.js';
 import { neededColumns, type Needed } from './admission.js';
-import { arrayLiteral, column, jsonColumn, sparseColumn } from './columns.js';
+import { column, jsonColumn, listOrNull, sparseColumn } from './columns.js';
 import { prepared, type Instant, type Queryable } from './database.js';
-import type { NewTask, Submitted } from './new-task.js';
+import { insertDueTasks, isDueAtOnce } from './insert-due-tasks.js';
+import type { Created, NewTask } from './new-task.js';
 
 /**
  * One insert for all. A column that nobody in the batch uses comes as a null array, of which unnest
@@ -121,8 +122,6 @@ interface CreatedRow {
   readonly eligible_ms: number;
 }
 
-export type Created = Extract<Submitted, { kind: 'created' }>;
-
 /** Without those whose key was taken; none of them when the ceilings leave no room for all. */
 export async function insertTasks(
   db: Pick<Queryable, 'query'>,
@@ -131,6 +130,9 @@ export async function insertTasks(
   { counts, looks }: { readonly counts: boolean; readonly looks: boolean },
   now: Instant,
 ): Promise<Map<TaskId, Created>> {
+  if (tasks.every(isDueAtOnce)) {
+    return insertDueTasks(db, tasks, needs, { counts, looks }, now);
+  }
   const keys = sparseColumn(tasks, (task) => task.idempotency?.key ?? null);
   const parameters = [
     now,
@@ -178,8 +180,4 @@ function createdOf(row: CreatedRow): Created {
     createdAt: new Date(row.created_ms),
     eligibleAtMs: row.eligible_ms,
   };
-}
-
-function listOrNull(values: readonly string[]): string | null {
-  return values.length === 0 ? null : arrayLiteral(values);
 }

@@ -43,6 +43,9 @@ export interface Refused {
   readonly ended: number;
 }
 
+/** A task that was let in. */
+export type Created = Extract<Submitted, { kind: 'created' }>;
+
 export type Submitted =
   | {
       readonly kind: 'created';

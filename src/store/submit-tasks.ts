@@ -12,8 +12,8 @@ import {
 } from './admission.js';
 import type { Database, Instant, Queryable } from './database.js';
 import { findByKey } from './find-by-key.js';
-import { insertTasks, type Created } from './insert-tasks.js';
-import type { NewTask, Submitted } from './new-task.js';
+import { insertTasks } from './insert-tasks.js';
+import type { Created, NewTask, Submitted } from './new-task.js';
 import { lockWorkflows, releaseHeads } from './release-heads.js';
 
 /**

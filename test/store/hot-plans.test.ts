@@ -2,12 +2,12 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 
 import type { Lease, TaskId } from '../../src/domain/ids.js';
 import type { Held } from '../../src/protocol/api.js';
-import { claimTasks } from '../../src/store/claim-tasks.js';
+import { claimTasks, type Claim } from '../../src/store/claim-tasks.js';
 import type { Database } from '../../src/store/database.js';
 import { endAttempts } from '../../src/store/end-attempts.js';
 import { readLines, wakeDue, type WantedFromLine } from '../../src/store/feed-line.js';
 import { findAttempts, findLeased, findSettled } from '../../src/store/find-attempts.js';
-import { completeTasks, type Completion } from '../../src/store/finish-tasks.js';
+import { completeTasks, type Completion, type KnownAttempt } from '../../src/store/finish-tasks.js';
 import { migrate } from '../../src/store/migrate.js';
 import { ensurePartitions } from '../../src/store/partitions.js';
 import { openPgDatabase } from '../../src/store/pg-database.js';
@@ -21,9 +21,13 @@ import {
   backToPending,
   claimOf,
   completionOf,
+  knownCompletionOf,
+  knownTask,
   newKey,
   newTask,
   newTasks,
+  newWorkerId,
+  submitKnown,
   toDeadLetter,
 } from './lifecycle.js';
 
@@ -32,7 +36,9 @@ const batch = 200;
 
 interface Stock {
   readonly queued: TaskId[];
+  readonly known: Claim[];
   readonly held: Held[];
+  readonly running: Completion[];
   readonly members: Held[];
 }
 
@@ -72,6 +78,7 @@ const casesOnStock: Case<[Stock]>[] = [
         null,
       ),
   ],
+  ['claim what is known', (db, { known }) => claimTasks(db, known, 0, 30_000, null)],
   ['start', (db, { held }) => startTasks(db, held, null)],
   [
     'progress',
@@ -82,6 +89,7 @@ const casesOnStock: Case<[Stock]>[] = [
       ),
   ],
   ['complete', (db, { held }) => completeTasks(db, held.map(completed), null)],
+  ['complete what is known', (db, { running }) => completeTasks(db, running, null)],
   ['complete members', (db, { members }) => completeTasks(db, members.map(completed), null)],
   ['complete with lost leases', (db, { held }) => completeTasks(db, held.map(lost), null)],
   [
@@ -179,12 +187,27 @@ describe.each(shapes)('R-ST1: on $name', ({ isEmpty, prepare }) => {
       expect(plans.flatMap((plan) => plan.partitions)).toHaveLength(1);
     });
 
+    it('R-ST1: a claim of what is known looks into no partition of the inputs', async () => {
+      const claims = await submitKnown(db, newTasks(batch));
+      const { db: watched, plans } = explained(db, made);
+      expect(await claimTasks(watched, claims, 0, 30_000, null)).toHaveLength(batch);
+      expect(plans.map((plan) => plan.partitions)).toEqual([[]]);
+    });
+
     it('R-CH4: a claim of another generation looks at no task', async () => {
       const stock = await takeStock();
       const { db: watched, plans } = explained(db, made);
       const claims = stock.queued.map((id) => claimOf(id));
       expect(await claimTasks(watched, claims, 1, 30_000, null)).toEqual([]);
       expect(plans.map((plan) => plan.visited)).toEqual([0]);
+      expect(plans.flatMap((plan) => plan.partitions)).toEqual([]);
+    });
+
+    it('R-CH4: nor does one of what is known', async () => {
+      const { known } = await takeStock();
+      const { db: watched, plans } = explained(db, made);
+      expect(await claimTasks(watched, known, 1, 30_000, null)).toEqual([]);
+      expect(new Set(plans.map((plan) => plan.visited))).toEqual(new Set([0]));
       expect(plans.flatMap((plan) => plan.partitions)).toEqual([]);
     });
   });
@@ -237,19 +260,34 @@ async function stockOf(db: Database): Promise<Stock> {
      where id = any($1::uuid[])`,
     [firsts.map((task) => task.taskId)],
   );
+  const known = await submitKnown(db, newTasks(batch));
   const queued = tasks.slice(batch).map((task) => task.taskId);
   const claims = [...tasks.slice(0, batch), ...firsts].map((task) => claimOf(task.taskId));
   const held = await claimTasks(db, claims, 0, 30_000, null);
   expect(held).toHaveLength(2 * batch);
-  return { queued, held: held.slice(0, batch), members: held.slice(batch) };
+  const running = held.slice(0, batch).map((row) => knownCompletionOf(row));
+  return { queued, known, held: held.slice(0, batch), running, members: held.slice(batch) };
 }
 
 function nothing(): Stock {
-  const held = newTasks(batch).map(({ taskId }) => ({
-    taskId,
-    lease: crypto.randomUUID() as Lease,
-  }));
-  return { queued: held.map((item) => item.taskId), held, members: held };
+  const tasks = newTasks(batch);
+  const held = tasks.map(({ taskId }) => ({ taskId, lease: crypto.randomUUID() as Lease }));
+  const known = tasks.map((task) =>
+    claimOf(task.taskId, { known: knownTask(task, { eligibleAtMs: Date.now() }) }),
+  );
+  const running = held.map((item) => completionOf(item, { known: someAttempt() }));
+  return { queued: held.map((item) => item.taskId), known, held, running, members: held };
+}
+
+function someAttempt(): KnownAttempt {
+  return {
+    lane: { queue: 'default', taskType: 'chat', capabilities: [] },
+    priority: 'medium',
+    cost: {},
+    workerId: newWorkerId(),
+    attempt: 1,
+    startedAtMs: Date.now(),
+  };
 }
 
 function idsOf(held: readonly Held[]): TaskId[] {

@@ -2,11 +2,16 @@ import { randomUUID } from 'node:crypto';
 
 import { IdSource, type TaskId, type WorkerId } from '../../src/domain/ids.js';
 import type { Held } from '../../src/protocol/api.js';
-import { claimTasks, type Claim, type ClaimedRow } from '../../src/store/claim-tasks.js';
+import {
+  claimTasks,
+  type Claim,
+  type ClaimedRow,
+  type KnownTask,
+} from '../../src/store/claim-tasks.js';
 import type { Database, Instant, Queryable } from '../../src/store/database.js';
 import type { AttemptEnd } from '../../src/store/end-attempts.js';
-import type { Completion } from '../../src/store/finish-tasks.js';
-import type { NewTask, Submitted } from '../../src/store/new-task.js';
+import type { Completion, KnownAttempt } from '../../src/store/finish-tasks.js';
+import type { Created, NewTask, Submitted } from '../../src/store/new-task.js';
 import { submitTasks } from '../../src/store/submit-tasks.js';
 
 const ids = new IdSource();
@@ -68,6 +73,40 @@ export function claimOf(taskId: TaskId, changes: Partial<Claim> = {}): Claim {
   return { taskId, workerId: newWorkerId(), start: true, ...changes };
 }
 
+/** What the process that submitted a task knows of it. */
+export function knownTask(
+  task: NewTask,
+  { eligibleAtMs }: Pick<Created, 'eligibleAtMs'>,
+): KnownTask {
+  const { queue, taskType, priority, parametersJson, timeoutSeconds, traceId, costJson } = task;
+  const cost = costJson === null ? {} : (JSON.parse(costJson) as KnownTask['cost']);
+  return { queue, taskType, priority, parametersJson, timeoutSeconds, traceId, cost, eligibleAtMs };
+}
+
+/** Submitted, and claims that know what was: in order. */
+export async function submitKnown(
+  db: Database,
+  tasks: readonly NewTask[],
+  now: Instant = null,
+): Promise<Claim[]> {
+  const submitted = await submitTasks(db, tasks, now);
+  return tasks.map((task, index) => {
+    const answer = submitted[index];
+    if (answer?.kind !== 'created') throw new Error(`${task.taskId} was not let in`);
+    return claimOf(task.taskId, { known: knownTask(task, answer) });
+  });
+}
+
+/** What the process that claimed a task, straight into executing, knows of the attempt. */
+export function knownAttempt(
+  { queue, taskType, priority, cost, workerId, attempt, lapsesAt, timeoutSeconds }: ClaimedRow,
+  capabilities: readonly string[] = [],
+): KnownAttempt {
+  const lane = { queue, taskType, capabilities };
+  const startedAtMs = lapsesAt.getTime() - timeoutSeconds * 1000;
+  return { lane, priority, cost, workerId, attempt, startedAtMs };
+}
+
 export async function claimOne(
   db: Queryable,
   taskId: TaskId,
@@ -95,6 +134,10 @@ export function completionOf(
   changes: Partial<Completion> = {},
 ): Completion {
   return { taskId, lease, resultJson: null, usageJson: null, executionSeconds: null, ...changes };
+}
+
+export function knownCompletionOf(row: ClaimedRow, changes: Partial<Completion> = {}): Completion {
+  return completionOf(row, { known: knownAttempt(row), ...changes });
 }
 
 export function backToPending(

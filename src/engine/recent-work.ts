@@ -1,0 +1,40 @@
+import type { Lease, TaskId } from '../domain/ids.js';
+import type { KnownTask } from '../store/claim-tasks.js';
+import type { KnownAttempt } from '../store/finish-tasks.js';
+import { Recent } from './recent.js';
+
+const maxTaskBytes = 8 * 1024 * 1024;
+/** Of a task, besides its parameters: about. */
+const taskBytes = 200;
+const maxAttempts = 50_000;
+
+/**
+ * What this process wrote of a task, so that Postgres need not tell it at the next step: at a claim
+ * what was submitted here, at an end what was claimed here. Postgres still decides whether.
+ */
+export class RecentWork {
+  readonly #tasks = new Recent<TaskId, KnownTask>(maxTaskBytes);
+  readonly #attempts = new Recent<Lease, KnownAttempt>(maxAttempts);
+
+  submitted(taskId: TaskId, task: KnownTask): void {
+    this.#tasks.add(taskId, task, task.parametersJson.length + taskBytes);
+  }
+
+  /** Once, since most attempts succeed. */
+  takeTask(taskId: TaskId): KnownTask | null {
+    return this.#tasks.take(taskId);
+  }
+
+  claimed(lease: Lease, attempt: KnownAttempt): void {
+    this.#attempts.add(lease, attempt, 1);
+  }
+
+  takeAttempt(lease: Lease): KnownAttempt | null {
+    return this.#attempts.take(lease);
+  }
+
+  /** Their leases are under the id of another worker now. */
+  forgetAttempts(): void {
+    this.#attempts.clear();
+  }
+}

@@ -1,0 +1,34 @@
+import { describe, expect, it } from 'vitest';
+
+import { IdSource, type TaskId } from '../domain/ids.js';
+import { Recent } from './recent.js';
+
+const ids = new IdSource();
+const newId = () => ids.nextTaskId(1_000);
+
+describe('what was told a moment ago', () => {
+  it('R-CH8: is known once', () => {
+    const recent = new Recent<TaskId, string>(100);
+    const taskId = newId();
+    recent.add(taskId, '{"a":1}', 1);
+    expect(recent.take(taskId)).toBe('{"a":1}');
+    expect(recent.take(taskId)).toBeNull();
+  });
+
+  it('R-CH8: never takes up more than it may, and the oldest goes first', () => {
+    const recent = new Recent<TaskId, string>(20);
+    const taskIds = Array.from({ length: 50 }, newId);
+    for (const taskId of taskIds) recent.add(taskId, 'x', 1);
+    const known = taskIds.filter((taskId) => recent.take(taskId) !== null);
+    expect(known).toEqual(taskIds.slice(-20));
+  });
+
+  it('R-CH8: one that is larger than all there is room for is not kept, and pushes nothing out', () => {
+    const recent = new Recent<TaskId, string>(10);
+    const [small, large] = [newId(), newId()];
+    recent.add(small, 'small', 1);
+    recent.add(large, 'large', 6);
+    expect(recent.take(large)).toBeNull();
+    expect(recent.take(small)).toBe('small');
+  });
+});
