@@ -21,11 +21,12 @@ const shortly: readonly string[] = [
   'sluice-http',
 ];
 
-export const help = `sluice bench [--rounds 5] [--tasks 20000] [--only NAME]… [--json FILE] [--write] [--node PATH]
+export const help = `sluice bench [--rounds 5] [--tasks 20000] [--warm-up 20000] [--only NAME]… [--json FILE] [--write] [--node PATH]
 sluice bench --short [--write]
 
   --rounds N    rounds; in each one all contenders run, in another order
   --tasks N     tasks to enqueue in bulk and to process
+  --warm-up N   tasks that are enqueued and processed before anything is measured; as many as --tasks
   --only NAME   one contender; may be given several times
   --json FILE   every round as JSON
   --write       the tables and charts into docs; with --short, its ratios into bench/recorded.json
@@ -41,6 +42,7 @@ export function readFlags(args: readonly string[]): Flags | null {
     options: {
       rounds: { type: 'string' },
       tasks: { type: 'string' },
+      'warm-up': { type: 'string' },
       only: { type: 'string', multiple: true, default: [] },
       json: { type: 'string' },
       write: { type: 'boolean', default: false },
@@ -57,7 +59,7 @@ export function readFlags(args: readonly string[]): Flags | null {
   const tasks = count('--tasks', values.tasks, short ? 8_000 : 20_000);
   return {
     rounds: count('--rounds', values.rounds, short ? 3 : 5),
-    sizes: sizesFor(tasks, short),
+    sizes: sizesFor(tasks, count('--warm-up', values['warm-up'], tasks), short),
     chosen: choose(only, short),
     short,
     write,
@@ -66,10 +68,10 @@ export function readFlags(args: readonly string[]): Flags | null {
   };
 }
 
-function sizesFor(tasks: number, short: boolean): Sizes {
-  if (short) return { tasks, submits: 2_000, samples: 50, warmUp: 1_000 };
+function sizesFor(tasks: number, warmUp: number, short: boolean): Sizes {
+  if (short) return { tasks, submits: 2_000, samples: 50, warmUp };
   const submits = Math.max(50, Math.floor(tasks / 2));
-  return { tasks, submits, samples: 500, warmUp: Math.min(tasks, 2_000) };
+  return { tasks, submits, samples: 500, warmUp };
 }
 
 function choose(only: readonly string[], short: boolean): readonly Contender[] {

@@ -151,10 +151,9 @@ function draftAll<Input>(
   submissions: readonly Submission<Input>[],
 ): Promise<(TaskDraft | SluiceError)[]> {
   return Promise.all(
-    submissions.map(({ input, options }) => {
+    submissions.map(async ({ input, options }) => {
       try {
-        const made = draft(input, options);
-        return made instanceof Promise ? made.catch(refusalOrThrow) : made;
+        return await draft(input, options);
       } catch (error) {
         return refusalOrThrow(error);
       }

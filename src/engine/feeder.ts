@@ -80,14 +80,8 @@ export class Feeder {
 
   /** Rows of these windows were left in line. */
   noteLeft(rows: readonly Window[]): void {
-    let noted: Window | null = null;
-    for (const row of rows) {
-      // Neighbours are of one window, as a rule.
-      if (row.lane === noted?.lane && row.priority === noted.priority) continue;
-      this.#note(row);
-      noted = row;
-    }
-    if (noted !== null) this.#wake?.();
+    for (const window of distinct(rows)) this.#note(window);
+    if (rows.length > 0) this.#wake?.();
   }
 
   /** The ready queue was away or closed, and is told as soon as it is back. */
@@ -113,7 +107,9 @@ export class Feeder {
   /** These were taken from: refill them before they run dry. */
   noteTaken(windows: readonly Window[]): void {
     if (this.#behind.size === 0) return;
-    for (const window of windows) if (this.#behind.has(window)) this.#hungry.set(window, true);
+    for (const window of distinct(windows)) {
+      if (this.#behind.has(window)) this.#hungry.set(window, true);
+    }
     if (this.#hungry.size > 0) this.#wake?.();
   }
 
@@ -254,6 +250,14 @@ export class Feeder {
     const { maxReady } = this.#queues.settingsOf(lane.queue);
     return Math.max(1, Math.min(leastShare, Math.floor(maxReady / 2)));
   }
+}
+
+/** Neighbours are of one window, as a rule: without most of the repetitions. */
+function distinct(rows: readonly Window[]): Window[] {
+  return rows.filter(({ lane, priority }, index) => {
+    const before = rows[index - 1];
+    return lane !== before?.lane || priority !== before.priority;
+  });
 }
 
 /** Less than was asked for: that was the end of the line. */

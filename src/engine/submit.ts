@@ -258,10 +258,16 @@ export class Submit {
 
   async #offer(offers: readonly Offer[]): Promise<void> {
     if (offers.length === 0) return;
-    const { feeder } = this.#parts;
+    const { feeder, recent } = this.#parts;
     const answer = await this.#context.ready.offer(offers);
-    if (answer.kind === 'rebuild') feeder.noteUnoffered(offers);
-    else feeder.noteLeft(offers.filter((_, index) => answer.outcomes[index] === 'left'));
+    if (answer.kind === 'rebuild') {
+      feeder.noteUnoffered(offers);
+      return;
+    }
+    const left = offers.filter((_, index) => answer.outcomes[index] === 'left');
+    // Those are not claimed soon.
+    for (const { taskId } of left) recent.takeTask(taskId);
+    feeder.noteLeft(left);
   }
 }
 
