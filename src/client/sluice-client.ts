@@ -67,7 +67,10 @@ export class SluiceClient implements AsyncDisposable {
     return new TaskHandle(taskId, this.api);
   }
 
-  /** Answers in order; one that is refused does not sink the rest. Any number of them. */
+  /**
+   * Answers in order; one that is refused does not sink the rest. Any number of them. When it rejects,
+   * as when Postgres is away, some of them may have been accepted: idempotency keys tell which.
+   */
   async submitMany<Input extends object, Result>(
     definition: TaskDefinition<Input, Result>,
     submissions: readonly Submission<Input>[],
@@ -75,16 +78,18 @@ export class SluiceClient implements AsyncDisposable {
     const { size, calls } = this.#pace;
     const draft = drafting(definition);
     const underWay: Promise<SubmittedTask<Result>[]>[] = [];
-    try {
-      for (let from = 0; from < submissions.length; from += size) {
-        const drafts = await draftAll(draft, submissions.slice(from, from + size));
-        await underWay.at(-calls);
-        underWay.push(this.#submitDrafts<Result>(drafts));
-      }
-    } finally {
-      // After a failure nothing more is sent, and what was is waited for.
-      await Promise.allSettled(underWay);
+    const failures: unknown[] = [];
+    const noteFailure = (error: unknown) => failures.push(error);
+    for (let from = 0; from < submissions.length; from += size) {
+      const drafts = await draftAll(draft, submissions.slice(from, from + size));
+      await underWay.at(-calls)?.catch(noteFailure);
+      // What was sent already is waited for below.
+      if (failures.length > 0) break;
+      const call = this.#submitDrafts<Result>(drafts);
+      call.catch(noteFailure);
+      underWay.push(call);
     }
+    await Promise.allSettled(underWay);
     return (await Promise.all(underWay)).flat();
   }
 

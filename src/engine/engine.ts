@@ -161,7 +161,6 @@ export class Engine implements api.SluiceApi {
       fleet: this.#fleet,
       endAttempts,
       news: this.#news,
-      recent,
     });
     this.#cancel = new Cancel(context, {
       fleet: this.#fleet,
@@ -519,11 +518,11 @@ export class Engine implements api.SluiceApi {
   }
 
   async report(
-    _workerId: WorkerId,
+    workerId: WorkerId,
     reports: readonly api.Report[],
   ): Promise<readonly api.ReportAnswer[]> {
     this.#context.payloads?.reported(reports);
-    const answers = await this.#report.report(reports);
+    const answers = await this.#report.report(workerId, reports);
     await refusing(this.#attempts.letGo(reports.filter((_, index) => !answers[index]?.accepted)));
     return answers;
   }

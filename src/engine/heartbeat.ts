@@ -15,7 +15,6 @@ import { instant, judgeDatabaseFailure, type EngineContext } from './context.js'
 import { released, type EndAttempts } from './end-attempts.js';
 import { unknownWorker, type Fleet, type KnownWorker } from './fleet.js';
 import type { News } from './news.js';
-import type { RecentWork } from './recent-work.js';
 
 const maxHeldAtOnce = 10_000;
 const maxBeatsAtOnce = 500;
@@ -29,7 +28,6 @@ export interface HeartbeatParts {
   readonly fleet: Fleet;
   readonly endAttempts: EndAttempts;
   readonly news: News;
-  readonly recent: RecentWork;
 }
 
 /** Keeps a worker's leases alive, and finds what only one of the two sides thinks it holds. */
@@ -38,15 +36,13 @@ export class Heartbeat {
   readonly #fleet: Fleet;
   readonly #endAttempts: EndAttempts;
   readonly #news: News;
-  readonly #recent: RecentWork;
   readonly #beats: Batcher<Beating, Heard>;
 
-  constructor(context: EngineContext, { fleet, endAttempts, news, recent }: HeartbeatParts) {
+  constructor(context: EngineContext, { fleet, endAttempts, news }: HeartbeatParts) {
     this.#context = context;
     this.#fleet = fleet;
     this.#endAttempts = endAttempts;
     this.#news = news;
-    this.#recent = recent;
     this.#beats = new Batcher({
       flush: (beats) => this.#hear(beats),
       maxItems: maxBeatsAtOnce,
@@ -135,7 +131,6 @@ export class Heartbeat {
     if (unknown.length === 0) return [];
     // Leases of its former id, from before it registered again, stay good under this one.
     const adopted = new Set(await adoptTasks(this.#context.db, worker.workerId, unknown));
-    if (adopted.size > 0) this.#recent.forgetAttempts();
     return unknown.filter((taskId) => !adopted.has(taskId));
   }
 

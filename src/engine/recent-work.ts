@@ -1,4 +1,4 @@
-import type { Lease, TaskId } from '../domain/ids.js';
+import type { Lease, TaskId, WorkerId } from '../domain/ids.js';
 import type { KnownTask } from '../store/claim-tasks.js';
 import type { KnownAttempt } from '../store/finish-tasks.js';
 import { Recent } from './recent.js';
@@ -13,11 +13,14 @@ const maxAttempts = 50_000;
  * what was submitted here, at an end what was claimed here. Postgres still decides whether.
  */
 export class RecentWork {
-  readonly #tasks = new Recent<TaskId, KnownTask>(maxTaskBytes);
-  readonly #attempts = new Recent<Lease, KnownAttempt>(maxAttempts);
+  readonly #tasks = new Recent<TaskId, KnownTask>(
+    maxTaskBytes,
+    ({ parametersJson }) => parametersJson.length + taskBytes,
+  );
+  readonly #attempts = new Recent<Lease, KnownAttempt>(maxAttempts, () => 1);
 
   submitted(taskId: TaskId, task: KnownTask): void {
-    this.#tasks.add(taskId, task, task.parametersJson.length + taskBytes);
+    this.#tasks.add(taskId, task);
   }
 
   /** Once, since most attempts succeed. */
@@ -26,15 +29,12 @@ export class RecentWork {
   }
 
   claimed(lease: Lease, attempt: KnownAttempt): void {
-    this.#attempts.add(lease, attempt, 1);
+    this.#attempts.add(lease, attempt);
   }
 
-  takeAttempt(lease: Lease): KnownAttempt | null {
-    return this.#attempts.take(lease);
-  }
-
-  /** Their leases are under the id of another worker now. */
-  forgetAttempts(): void {
-    this.#attempts.clear();
+  /** Null also when its lease is under the id of another worker now, which registered again. */
+  takeAttempt(lease: Lease, workerId: WorkerId): KnownAttempt | null {
+    const attempt = this.#attempts.take(lease);
+    return attempt?.workerId === workerId ? attempt : null;
   }
 }

@@ -5,15 +5,18 @@
  */
 export class Recent<Key, Value> {
   readonly #half: number;
+  readonly #weigh: (value: Value) => number;
   #young = new Map<Key, Value>();
   #old = new Map<Key, Value>();
   #youngWeight = 0;
 
-  constructor(maxWeight: number) {
+  constructor(maxWeight: number, weigh: (value: Value) => number) {
     this.#half = maxWeight / 2;
+    this.#weigh = weigh;
   }
 
-  add(key: Key, value: Value, weight: number): void {
+  add(key: Key, value: Value): void {
+    const weight = this.#weigh(value);
     if (weight > this.#half) return;
     if (this.#youngWeight + weight > this.#half) {
       this.#old = this.#young;
@@ -26,15 +29,14 @@ export class Recent<Key, Value> {
 
   /** Null: it is to be read. */
   take(key: Key): Value | null {
-    const half = this.#young.has(key) ? this.#young : this.#old;
-    const value = half.get(key) ?? null;
-    half.delete(key);
-    return value;
-  }
-
-  clear(): void {
-    this.#young.clear();
-    this.#old.clear();
-    this.#youngWeight = 0;
+    const young = this.#young.get(key);
+    if (young !== undefined) {
+      this.#young.delete(key);
+      this.#youngWeight -= this.#weigh(young);
+      return young;
+    }
+    const old = this.#old.get(key) ?? null;
+    this.#old.delete(key);
+    return old;
   }
 }

@@ -1,5 +1,6 @@
 import { judgeFailure, type Excuse } from '../domain/retry-policy.js';
 import type { AttemptError } from '../domain/attempt-error.js';
+import type { WorkerId } from '../domain/ids.js';
 import type { Cost } from '../domain/queue-settings.js';
 import type { Held, Report as WorkerReport, ReportAnswer } from '../protocol/api.js';
 import type { TaskEvent } from '../protocol/events.js';
@@ -60,11 +61,11 @@ export class Report {
     this.#failures = new Batcher({ ...shared, flush: (failures) => this.#fail(failures) });
   }
 
-  async report(reports: readonly WorkerReport[]): Promise<ReportAnswer[]> {
+  async report(workerId: WorkerId, reports: readonly WorkerReport[]): Promise<ReportAnswer[]> {
     const successes: Success[] = [];
     const failures: Failure[] = [];
     for (const report of reports) {
-      const known = this.#parts.recent.takeAttempt(report.lease);
+      const known = this.#parts.recent.takeAttempt(report.lease, workerId);
       if (report.status === 'completed') successes.push(toSuccess(report, known));
       else failures.push(toFailure(report));
     }

@@ -287,7 +287,7 @@ describeOnPostgres('claimTasks of what is known', (postgres) => {
     }
   });
 
-  it('R-ST1: a claim that fails while a generation begins has claimed nothing', async () => {
+  it('R-ST1: what was claimed before a generation begins is told, also when the rest can not be asked for', async () => {
     const { db } = postgres();
     const claims = await submitKnown(db, newTasks(2));
     const [good, gone] = claims;

@@ -4,7 +4,13 @@ import type { JsonObject } from '../domain/json.js';
 import { priorityOf, type Priority } from '../domain/priority.js';
 import type { Cost } from '../domain/queue-settings.js';
 import { column, sparseColumn } from './columns.js';
-import { prepared, type Instant, type Queryable } from './database.js';
+import {
+  DatabaseAwayError,
+  LockedError,
+  prepared,
+  type Instant,
+  type Queryable,
+} from './database.js';
 import { costOf } from './task-row.js';
 
 export interface Claim {
@@ -73,7 +79,7 @@ from
   unnest($1::uuid[], $2::uuid[], $3::boolean[], $4::uuid[], $8::boolean[])
     as claim (id, worker_id, start, lease, is_known),
   lateral (
-    select ctid as place, status, attempt, run_at
+    select ctid as place, status, attempt, created_at, queued_at, run_at
     from sluice.tasks where id = claim.id offset 0
     for no key update skip locked
   ) as found
@@ -93,12 +99,11 @@ returning
 
 /**
  * Of tasks that are known, Postgres says only whether: usually all, and then it names none. Who has
- * left the line since it was submitted, to be run or to be changed, is not what it was: an attempt
- * counts, and who waits for its return has a time.
+ * left the line since it was submitted, to be run or to be changed, is not what it was.
  */
 const claimKnownSql = prepared(`
 with claimed as (${claimSql}
-  and found.attempt = 0 and found.run_at is null
+  and found.attempt = 0 and found.run_at is null and found.queued_at = found.created_at
 returning task.lease
 )
 select
@@ -135,6 +140,9 @@ interface LeasedClaim extends Claim {
   readonly lease: Lease;
 }
 
+/** A statement more costs what it saves for so many. */
+const worthApart = 50;
+
 type KnownClaim = LeasedClaim & { readonly known: KnownTask };
 
 /** The generation, how long an assigned one may wait for its start, and the instant. */
@@ -150,17 +158,19 @@ export async function claimTasks(
   ...terms: Terms
 ): Promise<ClaimedRow[]> {
   const leased = claims.map((claim) => ({ ...claim, lease: randomUUID() as Lease }));
-  if (!leased.every(isKnown)) return claimUnknown(db, leased, terms);
-  const claimed = await claimKnown(db, leased, terms);
+  const known = leased.filter(isKnown);
+  if (known.length < Math.min(leased.length, worthApart)) return claimUnknown(db, leased, terms);
+  const claimed = await claimKnown(db, known, terms);
   if (claimed.length === leased.length) return claimed;
-  // Refused, or no longer as it was known.
+  // Unknown, refused, or no longer as it was known.
   const got = new Set(claimed.map(({ lease }) => lease));
   const rest = leased.filter(({ lease }) => !got.has(lease));
   try {
     return [...claimed, ...(await claimUnknown(db, rest, terms))];
   } catch (error) {
-    if (claimed.length === 0) throw error;
-    // What was claimed is claimed. The rest is refused for now, and still in line.
+    const mayPass = error instanceof LockedError || error instanceof DatabaseAwayError;
+    if (claimed.length === 0 || !mayPass) throw error;
+    // What was claimed is claimed. What became of the rest is found out by the lap for lost entries.
     return claimed;
   }
 }

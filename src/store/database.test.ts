@@ -131,8 +131,20 @@ describeOnPostgres('a pool', (postgres) => {
     for (let n = 0; n < 8; n += 1) {
       expect(await db.query(text, [n])).toEqual([{ n }]);
     }
-    const kept = await db.query('select statement from pg_prepared_statements');
-    expect(kept).toEqual([{ statement: text }]);
+    const look = prepared('select statement from pg_prepared_statements where statement = $1');
+    expect(await db.query(look, [text])).toEqual([{ statement: text }]);
+  });
+
+  it('what is asked often is planned once, also when its values would make a better plan', async () => {
+    const text = prepared('select n from unnest($1::int[]) as n where n > $2');
+    const db = await postgres().open();
+    for (let n = 0; n < 8; n += 1) await db.query(text, ['{1,2}', n]);
+    const look = prepared(
+      `select generic_plans as once, custom_plans as anew
+       from pg_prepared_statements where statement = $1`,
+    );
+    expect(await db.query(look, [text])).toEqual([{ once: 8, anew: 0 }]);
+    expect(await db.query('show plan_cache_mode')).toEqual([{ plan_cache_mode: 'auto' }]);
   });
 
   it('a statement that two places prepare has one name, and shares it with no other', async () => {
@@ -169,7 +181,8 @@ describeOnPostgres('a pool', (postgres) => {
     const db = await openPgDatabase({ url: pooler.url, poolSize: 1 });
     try {
       expect(await db.query(text, ['hello'])).toEqual([{ word: 'hello' }]);
-      expect(await db.query('select from pg_prepared_statements')).toEqual([]);
+      const look = prepared('select statement from pg_prepared_statements');
+      expect(await db.query(look, [])).toEqual([]);
     } finally {
       await db.close();
     }

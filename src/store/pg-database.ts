@@ -41,13 +41,14 @@ const setUp = `select ${Object.entries(settings)
  */
 const planOnce = `select set_config('plan_cache_mode', 'force_generic_plan', false)`;
 
-/** Two claims, one report and a feed are under way at once. */
-const hotConnections = 4;
+/** Two claims, a report and a feed are under way at once; and what is locked tries again by itself. */
+const mostHot = 8;
 
 export async function openPgDatabase(options: PgDatabaseOptions): Promise<Database> {
   const clock = new DatabaseClock();
-  const pool = createPool(options, clock, options.poolSize ?? 10);
-  const hotPool = createPool(options, clock, hotConnections, { isHot: true });
+  const poolSize = options.poolSize ?? 10;
+  const pool = createPool(options, clock, poolSize);
+  const hotPool = createPool(options, clock, Math.min(poolSize, mostHot), { isHot: true });
   const urgentPool = createPool(options, clock, 1);
   const orderedPool = createPool(options, clock, 1, { isHot: true, pipeline: true });
   const [all, hot] = [queryable(pool), queryable(hotPool)];
@@ -129,6 +130,8 @@ function createPool(
 ): pg.Pool {
   const pool = new pg.Pool({
     ...(pipeline ? { pipeline } : {}),
+    // Who comes after a quiet while finds its statements prepared.
+    min: isHot ? 1 : 0,
     connectionString: options.url,
     max,
     application_name: 'sluice',

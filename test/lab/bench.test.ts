@@ -191,7 +191,12 @@ describe('R-LA2: flags', () => {
   it('runs everything five times unless told otherwise', () => {
     const flags = readFlags([]);
     expect(flags?.rounds).toBe(5);
-    expect(flags?.sizes).toEqual({ tasks: 20_000, submits: 10_000, samples: 500, warmUp: 2_000 });
+    expect(flags?.sizes).toEqual({
+      tasks: 20_000,
+      submits: 10_000,
+      samples: 500,
+      warmUp: 20_000,
+    });
     expect(flags?.chosen).toEqual(contenders);
     expect(readFlags(['--help'])).toBeNull();
   });
