@@ -179,6 +179,8 @@ function allowed({ allowedPerSecond }: Panel, index: number): echarts.LineSeries
         symbol: 'none',
         label: {
           position: 'end',
+          // Below the line: above it stand the figures of the end.
+          verticalAlign: 'top',
           formatter: `allowed: ${allowedPerSecond.toFixed(2)}`,
           fontFamily,
           fontSize: 12,
