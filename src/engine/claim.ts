@@ -9,7 +9,11 @@ import { instant, judgeDatabaseFailure, tellAll, type EngineContext } from './co
 import type { RecentWork } from './recent-work.js';
 import type { Slots } from './slots.js';
 
-const maxClaimsAtOnce = 1_000;
+/**
+ * Less than the slots of a large worker: one half of it is claimed while the other half runs. In one
+ * statement all of it would run together and then wait together.
+ */
+const maxClaimsAtOnce = 400;
 
 /** What was taken longer ago than this is given up: its slot may be given to others soon. */
 const staleMs = 5_000;
