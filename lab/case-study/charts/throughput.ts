@@ -69,9 +69,17 @@ function topOf(index: number): number {
   return top + index * panelHeight;
 }
 
-function panelTitle({ title, colour }: Panel, index: number): echarts.TitleComponentOption {
+/** The dashed line is told of here: beside it stand the figures of the end. */
+function panelTitle(
+  { title, colour, allowedPerSecond }: Panel,
+  index: number,
+): echarts.TitleComponentOption {
+  const dashed =
+    allowedPerSecond === undefined
+      ? ''
+      : `; dashed: ${allowedPerSecond.toFixed(2)} a second allowed`;
   return {
-    text: title,
+    text: `${title}${dashed}`,
     left: 36,
     top: topOf(index),
     padding: 0,
@@ -177,15 +185,7 @@ function allowed({ allowedPerSecond }: Panel, index: number): echarts.LineSeries
       markLine: {
         silent: true,
         symbol: 'none',
-        label: {
-          position: 'end',
-          // Below the line: above it stand the figures of the end.
-          verticalAlign: 'top',
-          formatter: `allowed: ${allowedPerSecond.toFixed(2)}`,
-          fontFamily,
-          fontSize: 12,
-          color: faint,
-        },
+        label: { show: false },
         lineStyle: { color: ink, width: 1, type: 'dashed' },
         data: [{ yAxis: allowedPerSecond }],
       },
