@@ -1,11 +1,13 @@
-import type { WorkerId } from '../domain/ids.js';
+import type { TaskId, WorkerId } from '../domain/ids.js';
 import type { ClaimedTask } from '../protocol/api.js';
 import type { TaskEvent } from '../protocol/events.js';
 import type { TakeAnswer, Taken } from '../ready/ready-queue.js';
-import { Batcher } from '../runtime/batcher.js';
+import { Batcher, type Settled } from '../runtime/batcher.js';
 import { claimTasks, type ClaimedRow } from '../store/claim-tasks.js';
 import type { KnownAttempt } from '../store/finish-tasks.js';
+import { Arrivals, type Arriving, type EarlyClaims } from './arrivals.js';
 import { instant, judgeDatabaseFailure, tellAll, type EngineContext } from './context.js';
+import type { PollWaiters } from './poll-waiters.js';
 import type { RecentWork } from './recent-work.js';
 import type { Slots } from './slots.js';
 
@@ -20,7 +22,8 @@ const staleMs = 5_000;
 
 type TakenEntries = TakeAnswer & { kind: 'taken' };
 
-interface Wish {
+/** Somebody took an entry, and wants its task. */
+export interface Wish {
   readonly entry: Taken;
   readonly generation: number;
   readonly takenMs: number;
@@ -29,9 +32,14 @@ interface Wish {
 }
 
 interface Granted {
-  readonly entry: Taken;
-  readonly start: boolean;
+  readonly wish: Wish;
   readonly row: ClaimedRow;
+}
+
+export interface ClaimParts {
+  readonly slots: Slots;
+  readonly recent: RecentWork;
+  readonly waiters: PollWaiters;
 }
 
 /** Turns taken entries into leases. Postgres decides: an entry it refuses was stale. */
@@ -39,12 +47,14 @@ export class Claim {
   readonly #context: EngineContext;
   readonly #slots: Slots;
   readonly #recent: RecentWork;
+  readonly #arrivals: Arrivals;
   readonly #batcher: Batcher<Wish, ClaimedRow | null>;
 
-  constructor(context: EngineContext, slots: Slots, recent: RecentWork) {
+  constructor(context: EngineContext, { slots, recent, waiters }: ClaimParts) {
     this.#context = context;
     this.#slots = slots;
     this.#recent = recent;
+    this.#arrivals = new Arrivals(context, waiters);
     this.#batcher = new Batcher({
       flush: (wishes) => this.#write(wishes),
       maxItems: maxClaimsAtOnce,
@@ -59,7 +69,7 @@ export class Claim {
     start: boolean,
   ): Promise<ClaimedTask[]> {
     const takenMs = performance.now();
-    const claims = await this.#batcher.settleAll(
+    const claims = await this.#settle(
       entries.map((entry) => ({ entry, generation, takenMs, workerId, start })),
     );
     const claimed: ClaimedTask[] = [];
@@ -73,6 +83,51 @@ export class Claim {
     if (failed.length > 0) await this.#context.ready.refund(failed.map(({ entry }) => entry));
     if (failed[0] !== undefined && claimed.length === 0) throw failed[0].error;
     return claimed;
+  }
+
+  /** Has those who wait look at tasks that are about to be written. */
+  announce(tasks: readonly Arriving[]): Promise<EarlyClaims> {
+    return this.#arrivals.announce(tasks);
+  }
+
+  /** They were written; those without a row were not written as claimed. */
+  async settleEarly(claims: EarlyClaims, rows: ReadonlyMap<TaskId, ClaimedRow>): Promise<void> {
+    if (claims.size === 0) return;
+    const all = [...claims.values()];
+    await this.#arrivals.refuse(all.filter(({ taskId }) => !rows.has(taskId)));
+    const granted: Granted[] = [];
+    for (const { taskId, wish } of all) {
+      const row = rows.get(taskId);
+      if (row !== undefined) granted.push({ wish, row });
+    }
+    await this.#noteGranted(granted);
+    for (const { taskId, settle } of all) settle(rows.get(taskId) ?? null);
+  }
+
+  /** What is about to be written is claimed by whoever writes it. */
+  async #settle(
+    wishes: readonly Wish[],
+  ): Promise<readonly (Settled<ClaimedRow | null> | undefined)[]> {
+    const isArriving = ({ entry }: Wish): boolean => this.#arrivals.has(entry.taskId);
+    if (!wishes.some(isArriving)) return this.#batcher.settleAll(wishes);
+    const early = wishes.map((wish) => (isArriving(wish) ? this.#arrivals.join(wish) : null));
+    const others = await this.#batcher.settleAll(wishes.filter((_, n) => early[n] === null));
+    const rest = others.values();
+    return Promise.all(
+      early.map(async (row) =>
+        row === null ? rest.next().value : ({ kind: 'done', outcome: await row } as const),
+      ),
+    );
+  }
+
+  async #noteGranted(granted: readonly Granted[]): Promise<void> {
+    for (const { wish, row } of granted) {
+      if (wish.start && row.workflowId === null) {
+        this.#recent.claimed(row.lease, toKnown(row, wish.entry));
+      }
+    }
+    await this.#slots.confirm(granted.map(({ wish }) => wish.entry));
+    tellAll(this.#context, granted, toClaimedEvent);
   }
 
   async #write(wishes: readonly Wish[]): Promise<(ClaimedRow | null)[]> {
@@ -97,23 +152,18 @@ export class Claim {
     const answers = handOut(wishes, rows);
     const granted: Granted[] = [];
     const refused: Taken[] = [];
-    for (const [index, { entry, start }] of wishes.entries()) {
+    for (const [index, wish] of wishes.entries()) {
       const row = answers[index] ?? null;
-      if (row === null) {
-        refused.push(entry);
-        continue;
-      }
-      granted.push({ entry, start, row });
-      if (start && row.workflowId === null) this.#recent.claimed(row.lease, toKnown(row, entry));
+      if (row === null) refused.push(wish.entry);
+      else granted.push({ wish, row });
     }
-    await this.#slots.confirm(granted.map(({ entry }) => entry));
+    await this.#noteGranted(granted);
     if (refused.length > 0) await ready.refund(refused);
-    tellAll(this.#context, granted, toClaimedEvent);
     return answers;
   }
 }
 
-function toClaimedEvent({ entry, start, row }: Granted, at: Date): TaskEvent {
+function toClaimedEvent({ wish: { entry, start }, row }: Granted, at: Date): TaskEvent {
   return {
     taskId: row.taskId,
     queue: row.queue,

@@ -140,8 +140,10 @@ export class Engine implements api.SluiceApi {
     const endAttempts = new EndAttempts(context, this.#feeder, this.#slots);
     this.#admission = new Admission(context, this.#queues);
     const recent = new RecentWork();
+    const claim = new Claim(context, { slots: this.#slots, recent, waiters: this.#waiters });
     this.#submit = new Submit(context, {
       recent,
+      claim,
       admission: this.#admission,
       feeder: this.#feeder,
       queues: this.#queues,
@@ -199,7 +201,7 @@ export class Engine implements api.SluiceApi {
       fleet: this.#fleet,
       bench: this.#bench,
       giveWayMs: (workerId) => this.#circuits.giveWayMs(workerId),
-      claim: new Claim(context, this.#slots, recent),
+      claim,
       feeder: this.#feeder,
       waiters: this.#waiters,
       notServing: () => this.notServing(),

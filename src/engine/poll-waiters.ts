@@ -1,4 +1,5 @@
 import type { WorkerId } from '../domain/ids.js';
+import type { Lane } from '../domain/lane.js';
 import { IndexedHeap } from '../ready/indexed-heap.js';
 import type { Wake } from '../ready/ready-queue.js';
 import { PollWaiter, type WaitingPoll } from './poll-waiter.js';
@@ -58,6 +59,15 @@ export class PollWaiters {
     // What it was woken for may be there and closed: nobody who could take it may sleep longer.
     const atMs = performance.now() + opening;
     for (const group of this.#ableGroups(lanes)) group.lookBy(atMs);
+  }
+
+  get areAny(): boolean {
+    return this.#groups.size > 0;
+  }
+
+  /** How many entries of a lane those who wait would take. */
+  wanted(lane: Lane): number {
+    return this.#ableGroups([lane]).reduce((count, group) => count + group.wanted, 0);
   }
 
   /** Answers for how many entries it woke somebody. */

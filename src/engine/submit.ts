@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { allQueues } from '../domain/admission.js';
 import { SluiceError } from '../domain/errors.js';
-import { IdSource } from '../domain/ids.js';
+import { IdSource, type TaskId } from '../domain/ids.js';
 import type { JsonValue } from '../domain/json.js';
 import { capabilitySet } from '../domain/lane.js';
 import { costFaults } from '../domain/limit-faults.js';
@@ -13,10 +13,13 @@ import type { TaskEvent } from '../protocol/events.js';
 import { invalidRequest, refusalOf } from '../protocol/problem-wire.js';
 import type { Offer, Window } from '../ready/ready-queue.js';
 import { Batcher, type BatcherOptions } from '../runtime/batcher.js';
-import type { KnownTask } from '../store/claim-tasks.js';
-import type { NewTask, Refused, Submitted } from '../store/new-task.js';
+import { firstAttempt, type ClaimedRow, type KnownTask } from '../store/claim-tasks.js';
+import { isDueAtOnce } from '../store/insert-due-tasks.js';
+import type { Created, NewTask, Refused, Submitted } from '../store/new-task.js';
 import { submitTasks } from '../store/submit-tasks.js';
 import type { Admission } from './admission.js';
+import { noClaims, type EarlyClaims } from './arrivals.js';
+import type { Claim } from './claim.js';
 import {
   asRefusal,
   instant,
@@ -42,22 +45,25 @@ const worthOverlapping = 500;
 /** A position beyond this is a lower bound. */
 const countedPositions = 1_000;
 const free: Cost = {};
+const noRows: ReadonlyMap<TaskId, ClaimedRow> = new Map();
 
 type Refusal = Extract<SubmitOutcome, { kind: 'refused' }>;
 
 interface Prepared extends NewTask {
   readonly window: Window;
+  readonly cost: Cost;
 }
 
 interface Made {
   readonly task: Prepared;
-  readonly outcome: Submitted & { kind: 'created' };
+  readonly outcome: Created;
 }
 
 export interface SubmitParts {
   readonly admission: Admission;
   readonly feeder: Feeder;
   readonly recent: RecentWork;
+  readonly claim: Claim;
   readonly queues: QueueDirectory;
   readonly throughput: Throughput;
   readonly isServing: () => boolean;
@@ -75,6 +81,8 @@ export class Submit {
   readonly #batcher: Batcher<Prepared, Submitted>;
   /** Members of workflows: a transaction each time. */
   readonly #members: Batcher<Prepared, Submitted>;
+  /** Writes that are under way. */
+  #writing = 0;
 
   constructor(context: EngineContext, parts: SubmitParts) {
     this.#context = context;
@@ -211,6 +219,7 @@ export class Submit {
         draft.idempotencyKey === undefined
           ? null
           : { scope: owner, key: draft.idempotencyKey, fingerprint: fingerprint(draft, queue) },
+      cost: draft.cost === undefined ? free : { ...draft.cost },
       costJson: draft.cost === undefined ? null : JSON.stringify(draft.cost),
       userId: draft.userId ?? null,
       tags: draft.tags ?? [],
@@ -222,37 +231,59 @@ export class Submit {
   }
 
   async #write(tasks: readonly Prepared[]): Promise<Submitted[]> {
-    const submitted = await submitTasks(
-      this.#context.db,
-      tasks,
-      instant(this.#context),
-      this.#parts.admission.ceilings(),
-    );
-    await this.#tell(tasks, submitted);
-    return submitted;
+    // What is being written already comes first, and is not in line yet.
+    const isAlone = this.#writing === 0;
+    let early = noClaims;
+    this.#writing += 1;
+    try {
+      if (isAlone && tasks.every(isDueAtOnce)) early = await this.#parts.claim.announce(tasks);
+      const submitted = await submitTasks(
+        this.#context.db,
+        early.size === 0 ? tasks : tasks.map((task) => withClaim(task, early)),
+        instant(this.#context),
+        this.#parts.admission.ceilings(),
+      );
+      await this.#tell(tasks, submitted, early);
+      return submitted;
+    } catch (error) {
+      await this.#parts.claim.settleEarly(early, noRows);
+      throw error;
+    } finally {
+      this.#writing -= 1;
+    }
   }
 
-  /** After the commit: the ready queue, the feeder, and whoever listens. */
-  async #tell(tasks: readonly Prepared[], submitted: readonly Submitted[]): Promise<void> {
+  /** After the commit: whoever listens, the workers that have some already, the ready queue, the feeder. */
+  async #tell(
+    tasks: readonly Prepared[],
+    submitted: readonly Submitted[],
+    early: EarlyClaims,
+  ): Promise<void> {
     const made: Made[] = [];
     const offers: Offer[] = [];
+    const claimed = new Map<TaskId, ClaimedRow>();
     for (const [index, task] of tasks.entries()) {
       const outcome = submitted[index];
       if (outcome?.kind !== 'created') continue;
       made.push({ task, outcome });
-      if (outcome.status === 'queued') {
-        const offer = toOffer(task, outcome);
-        if (task.runAt === null && task.delaySeconds === null) {
-          this.#parts.recent.submitted(task.taskId, toKnownTask(task, offer));
-        }
-        offers.push(offer);
-      }
       if (outcome.waitsFor === 'time') {
         this.#parts.feeder.noteDue(outcome.eligibleAtMs - outcome.createdAt.getTime());
       }
+      if (outcome.status !== 'queued') continue;
+      const known = toKnownTask(task, outcome);
+      const claim = outcome.isClaimed ? early.get(task.taskId) : undefined;
+      if (claim !== undefined) {
+        claimed.set(task.taskId, firstAttempt({ ...claim, known }, outcome.eligibleAtMs));
+        continue;
+      }
+      if (task.runAt === null && task.delaySeconds === null) {
+        this.#parts.recent.submitted(task.taskId, known);
+      }
+      offers.push(toOffer(task, outcome));
     }
-    await this.#offer(offers);
     tellAll(this.#context, made, toNewEvent);
+    await this.#parts.claim.settleEarly(early, claimed);
+    await this.#offer(offers);
     this.#parts.queues.ensureLater(new Set(made.map(({ task }) => task.queue)));
   }
 
@@ -304,7 +335,7 @@ function toNewEvent({ task, outcome }: Made, at: Date): TaskEvent {
   return { taskId, queue, taskType, priority, from: 'new', to, attempt: 0, at };
 }
 
-function toOffer(task: Prepared, outcome: Submitted & { kind: 'created' }): Offer {
+function toOffer(task: Prepared, outcome: Created): Offer {
   return {
     lane: task.window.lane,
     priority: task.priority,
@@ -312,12 +343,17 @@ function toOffer(task: Prepared, outcome: Submitted & { kind: 'created' }): Offe
     ageMs: 0,
     eligibleAtMs: outcome.eligibleAtMs,
     seq: outcome.seq,
-    cost: task.costJson === null ? free : (JSON.parse(task.costJson) as Record<string, number>),
+    cost: task.cost,
   };
 }
 
-function toKnownTask(task: Prepared, { cost, eligibleAtMs }: Offer): KnownTask {
-  const { queue, taskType, priority, parametersJson, timeoutSeconds, traceId } = task;
+function withClaim(task: Prepared, early: EarlyClaims): NewTask {
+  const claim = early.get(task.taskId);
+  return claim === undefined ? task : { ...task, claim };
+}
+
+function toKnownTask(task: Prepared, { eligibleAtMs }: Created): KnownTask {
+  const { queue, taskType, priority, parametersJson, timeoutSeconds, traceId, cost } = task;
   return {
     queue,
     taskType,

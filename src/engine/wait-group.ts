@@ -29,6 +29,7 @@ export class WaitGroup implements Placed {
     this.ring();
   });
   #wakes = 0;
+  #wanted = 0;
   #isClosed = false;
 
   constructor(
@@ -47,6 +48,11 @@ export class WaitGroup implements Placed {
     return this.#members.size === 0;
   }
 
+  /** Entries that its members ask for. */
+  get wanted(): number {
+    return this.#wanted;
+  }
+
   get first(): PollWaiter | undefined {
     return this.#members.peek();
   }
@@ -60,16 +66,22 @@ export class WaitGroup implements Placed {
     if (this.isEmpty) this.lookBy(performance.now() + longestWaitMs);
     waiter.wakesSeen = this.#wakes;
     this.#members.push(waiter);
+    this.#wanted += waiter.count;
   }
 
   leave(waiter: PollWaiter): void {
-    if (waiter.place !== -1) this.#members.remove(waiter);
+    if (waiter.place !== -1) {
+      this.#members.remove(waiter);
+      this.#wanted -= waiter.count;
+    }
     if (this.isEmpty) this.#alarm.stop();
   }
 
   /** The next to be woken. */
   next(): PollWaiter | undefined {
-    return this.#members.pop();
+    const waiter = this.#members.pop();
+    this.#wanted -= waiter?.count ?? 0;
+    return waiter;
   }
 
   /** An answer to a look that began before the last wake-up may be older than its reason. */

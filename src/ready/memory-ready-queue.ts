@@ -22,6 +22,7 @@ import type {
   Finished,
   Grant,
   LiveQueue,
+  Newcomer,
   Offer,
   OfferAnswer,
   OfferOutcome,
@@ -61,6 +62,7 @@ export class MemoryReadyQueue implements ReadyQueue {
   #generation = 0;
   #turns = 0;
   #takes = 0;
+  #announcements = 0;
 
   constructor({ clock }: { readonly clock: Clock }) {
     this.#clock = new SteadyClock(clock);
@@ -96,6 +98,14 @@ export class MemoryReadyQueue implements ReadyQueue {
     const outcomes = this.#offerAll(offers, changes);
     this.#tell(changes);
     return { kind: 'offered', outcomes };
+  }
+
+  async announce(newcomers: readonly Newcomer[]): Promise<readonly TaskId[]> {
+    if (!this.#isOpen) return [];
+    const changes = new Changes(this.#clock.nowMs());
+    const accepted = newcomers.filter((newcomer) => this.#announce(newcomer, changes));
+    this.#tell(changes);
+    return accepted.map(({ taskId }) => taskId);
   }
 
   async feed(stretches: readonly Stretch[]): Promise<OfferAnswer> {
@@ -278,6 +288,16 @@ export class MemoryReadyQueue implements ReadyQueue {
     return 'left';
   }
 
+  #announce(newcomer: Newcomer, changes: Changes): boolean {
+    const lane = this.#directory.ensureLane(newcomer.lane);
+    const rank = rankOf(newcomer.priority);
+    if (lane.leftOf(rank) !== null || !hasRoom(lane, rank)) return false;
+    this.#announcements += 1;
+    const place = { ageMs: 0, eligibleAtMs: noPlace, seq: this.#announcements };
+    this.#accept({ ...newcomer, ...place }, lane, changes);
+    return true;
+  }
+
   /** The youngest of a full window makes room for one that is older. */
   #pushOut(offer: Offer, lane: ReadyLane, rank: PriorityRank, changes: Changes): boolean {
     const youngest = lane.youngest(rank);
@@ -286,7 +306,7 @@ export class MemoryReadyQueue implements ReadyQueue {
     if (!isBefore(offer, position)) return false;
     this.#entries.delete(youngest.taskId);
     if (this.#leaveLane(youngest, lane, changes.nowMs)) changes.unblocked.add(lane.queue);
-    this.#left.leave(lane, rank, position);
+    if (position.eligibleAtMs < noPlace) this.#left.leave(lane, rank, position);
     return true;
   }
 
@@ -513,6 +533,9 @@ class Changes {
     this.nowMs = nowMs;
   }
 }
+
+/** After every instant: it is not in line. */
+const noPlace = Number.POSITIVE_INFINITY;
 
 /** Nothing is fed into it. */
 const closedLook: WindowLook = { room: 0, left: null };

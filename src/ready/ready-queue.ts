@@ -26,6 +26,12 @@ export interface ReadyQueue {
    * youngest of a full window takes its place, and that one is left.
    */
   offer(offers: readonly Offer[]): Promise<OfferAnswer>;
+  /**
+   * Offers what has no place in line yet, since it is about to be written: behind all that waits in its
+   * window. Answers with those that went in; never into a window that is full or behind, and none where
+   * other processes could take them. Whoever announces takes back what nobody took.
+   */
+  announce(newcomers: readonly Newcomer[]): Promise<readonly TaskId[]>;
   /** As `offer`, for what was read from the line after `beginFeed` had said where it was left. */
   feed(stretches: readonly Stretch[]): Promise<OfferAnswer>;
   /** These could not be offered: they are left in line. False: it could not be told. */
@@ -91,11 +97,14 @@ export interface Window {
 
 export interface Place extends Window, Position {}
 
-export interface Offer extends Place {
+export interface Newcomer extends Window {
   readonly taskId: TaskId;
+  readonly cost: Cost;
+}
+
+export interface Offer extends Newcomer, Place {
   /** An age, not a timestamp: the clocks of Postgres and of this queue need not agree. */
   readonly ageMs: number;
-  readonly cost: Cost;
 }
 
 /**

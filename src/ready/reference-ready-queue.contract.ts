@@ -17,6 +17,7 @@ import type {
   Finished,
   Grant,
   LiveQueue,
+  Newcomer,
   Offer,
   OfferAnswer,
   OfferOutcome,
@@ -97,6 +98,7 @@ export class ReferenceReadyQueue implements ReadyQueue {
   #buckets = new Map<string, ReferenceBucket>();
   #turns = 0;
   #takes = 0;
+  #announcements = 0;
   #isOpen = false;
   #listener: (wake: Wake) => number = () => 0;
 
@@ -135,6 +137,17 @@ export class ReferenceReadyQueue implements ReadyQueue {
     if (!this.#isOpen) return { kind: 'rebuild' };
     const outcomes = offers.map((offer) => this.#offer(offer));
     return this.#tell(offers, outcomes);
+  }
+
+  async announce(newcomers: readonly Newcomer[]): Promise<readonly TaskId[]> {
+    if (!this.#isOpen) return [];
+    const accepted = newcomers.filter(
+      (newcomer) => this.#lineOf(newcomer) === null && this.#roomOf(newcomer) > 0,
+    );
+    for (const newcomer of accepted) {
+      this.#accept({ ...newcomer, ageMs: 0, eligibleAtMs: never, seq: ++this.#announcements });
+    }
+    return accepted.map(({ taskId }) => taskId);
   }
 
   async feed(stretches: readonly Stretch[]): Promise<OfferAnswer> {

@@ -195,7 +195,11 @@ async function claimKnown(
   return claimed;
 }
 
-function firstAttempt({ taskId, workerId, lease, known }: KnownClaim, nowMs: number): ClaimedRow {
+/** As it is when a claim finds what was submitted, and starts it. */
+export function firstAttempt(
+  { taskId, workerId, lease, known }: Omit<KnownClaim, 'start'>,
+  nowMs: number,
+): ClaimedRow {
   return {
     taskId,
     taskType: known.taskType,

@@ -40,6 +40,7 @@ describeOnEveryDatabase('insertDueTasks', (db) => {
       seq: (await rowOf(db(), full.taskId))?.seq,
       createdAt: now,
       eligibleAtMs: now.getTime(),
+      isClaimed: false,
     });
     const inLine = {
       status: 'queued',

@@ -3,21 +3,30 @@ import { rankOf } from '../domain/priority.js';
 import { neededColumns, type Needed } from './admission.js';
 import { column, jsonColumn, listOrNull, sparseColumn } from './columns.js';
 import { prepared, type Instant, type Queryable } from './database.js';
-import type { Created, NewTask } from './new-task.js';
+import type { Created, NewClaim, NewTask } from './new-task.js';
 
 /**
  * As `insertTasks`, for what is due now and nothing else, which is most: it is in line at once, at one
  * instant. Its numbers follow one another unless somebody else inserted meanwhile, so that there is
  * nothing to answer for each.
  */
-const insertDueTasksSql = prepared(`
+function insertSql(claim: {
+  held: string;
+  columns: string;
+  status: string;
+  values: string;
+  arrays: string;
+  names: string;
+  isHeld: string;
+}): string {
+  return prepared(`
 with gate as (
   select case when $18::boolean then
     sluice.has_room($14::text[], $15::bigint[], $16::integer[], $17::boolean)
   else
     true
   end as is_open
-), inputs as (
+), ${claim.held} inputs as (
   insert into sluice.task_inputs (task_id, parameters)
   select id, parameters
   from rows from (unnest($2::uuid[]), json_array_elements($3::json)) as draft (id, parameters)
@@ -26,18 +35,19 @@ with gate as (
 ), created as (
   insert into sluice.tasks (
     id, queue, task_type, capabilities, priority, status, created_at, eligible_at, queued_at,
-    timeout_seconds, max_retries, cost, user_id, tags, trace_id
+    timeout_seconds, max_retries, cost, user_id, tags, trace_id${claim.columns}
   )
   select
-    id, queue, task_type, coalesce(capabilities::text[], '{}'), priority, 'queued', now, now, now,
-    timeout_seconds, max_retries, cost::json, user_id, coalesce(tags::text[], '{}'), trace_id
+    id, queue, task_type, coalesce(capabilities::text[], '{}'), priority, ${claim.status}, now, now,
+    now, timeout_seconds, max_retries, cost::json, user_id, coalesce(tags::text[], '{}'),
+    trace_id${claim.values}
   from
     unnest(
       $2::uuid[], $4::text[], $5::text[], $6::text[], $7::smallint[], $8::integer[],
-      $9::smallint[], $10::text[], $11::text[], $12::text[], $13::text[]
+      $9::smallint[], $10::text[], $11::text[], $12::text[], $13::text[]${claim.arrays}
     ) as draft (
       id, queue, task_type, capabilities, priority, timeout_seconds, max_retries,
-      cost, user_id, tags, trace_id
+      cost, user_id, tags, trace_id${claim.names}
     ),
     lateral (select coalesce($1::timestamptz, now()) as now) as clock
   where (select is_open from gate)
@@ -52,8 +62,36 @@ with gate as (
 select
   date_part('epoch', coalesce($1::timestamptz, now())) * 1000 as now_ms,
   min(seq) as first_seq,
-  case when max(seq) - min(seq) >= count(*) then array_agg(seq) end as seqs
+  case when max(seq) - min(seq) >= count(*) then array_agg(seq) end as seqs,
+  ${claim.isHeld} as is_held
 from created cross join counted`);
+}
+
+const insertQueuedSql = insertSql({
+  held: '',
+  columns: '',
+  status: `'queued'`,
+  values: '',
+  arrays: '',
+  names: '',
+  isHeld: 'false',
+});
+
+/** Those that somebody has are claimed; of an older generation nobody has any. */
+const insertClaimedSql = insertSql({
+  held: `held as materialized (
+  select case when sluice.is_generation($19::bigint) then $20::uuid[] end as leases
+),`,
+  columns: ', lease, worker_id, attempt, assigned_at, started_at, lapses_at',
+  status: `case when lease is null then 'queued' else 'executing' end`,
+  values: `, lease, case when lease is not null then worker_id end,
+    case when lease is null then 0 else 1 end, case when lease is not null then now end,
+    case when lease is not null then now end,
+    case when lease is not null then now + timeout_seconds * interval '1 second' end`,
+  arrays: ', (select leases from held), $21::uuid[]',
+  names: ', lease, worker_id',
+  isHeld: '(select leases is not null from held)',
+});
 
 interface Row {
   readonly now_ms: number;
@@ -61,6 +99,8 @@ interface Row {
   readonly first_seq: number | null;
   /** Null: one after the other from the first. */
   readonly seqs: readonly (number | string)[] | null;
+  /** Those that were to be claimed are. */
+  readonly is_held: boolean;
 }
 
 export function isDueAtOnce(task: NewTask): boolean {
@@ -81,7 +121,7 @@ export async function insertDueTasks(
   { counts, looks }: { readonly counts: boolean; readonly looks: boolean },
   now: Instant,
 ): Promise<Map<TaskId, Created>> {
-  const [row] = await db.query<Row>(insertDueTasksSql, [
+  const parameters = [
     now,
     column(tasks, (task) => task.taskId),
     jsonColumn(tasks, (task) => task.parametersJson),
@@ -98,8 +138,20 @@ export async function insertDueTasks(
     ...neededColumns(needs),
     counts,
     looks,
-  ]);
+  ];
+  const claim = tasks.find((task) => task.claim !== undefined)?.claim;
+  const [row] = await (claim === undefined
+    ? db.query<Row>(insertQueuedSql, parameters)
+    : db.query<Row>(insertClaimedSql, [...parameters, ...claimColumns(tasks, claim)]));
   return row === undefined ? new Map() : createdOf(tasks, row);
+}
+
+function claimColumns(tasks: readonly NewTask[], { generation }: NewClaim): unknown[] {
+  return [
+    generation,
+    column(tasks, ({ claim }) => claim?.lease ?? null),
+    column(tasks, ({ claim }) => claim?.workerId ?? null),
+  ];
 }
 
 function createdOf(tasks: readonly NewTask[], row: Row): Map<TaskId, Created> {
@@ -108,7 +160,7 @@ function createdOf(tasks: readonly NewTask[], row: Row): Map<TaskId, Created> {
   if (firstSeq === null) return created;
   // A sequence only ever goes up, and it was asked in the order of the array.
   const seqs = row.seqs?.map(Number).sort((a, b) => a - b);
-  for (const [index, { taskId }] of tasks.entries()) {
+  for (const [index, { taskId, claim }] of tasks.entries()) {
     created.set(taskId, {
       kind: 'created',
       taskId,
@@ -117,6 +169,7 @@ function createdOf(tasks: readonly NewTask[], row: Row): Map<TaskId, Created> {
       seq: seqs?.[index] ?? firstSeq + index,
       createdAt: new Date(nowMs),
       eligibleAtMs: nowMs,
+      isClaimed: row.is_held && claim !== undefined,
     });
   }
   return created;

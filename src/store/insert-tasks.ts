@@ -179,5 +179,6 @@ function createdOf(row: CreatedRow): Created {
     seq: row.seq,
     createdAt: new Date(row.created_ms),
     eligibleAtMs: row.eligible_ms,
+    isClaimed: false,
   };
 }

@@ -1,5 +1,5 @@
 import type { ReachedCeiling } from '../domain/admission.js';
-import type { TaskId } from '../domain/ids.js';
+import type { Lease, TaskId, WorkerId } from '../domain/ids.js';
 import type { Priority } from '../domain/priority.js';
 import type { TaskState, WaitsFor } from '../domain/task-state.js';
 
@@ -26,6 +26,15 @@ export interface NewTask {
   readonly isOffered: boolean;
   /** Let in whatever the ceilings say, and counted. */
   readonly passesCeilings: boolean;
+  /** Somebody has it already, if it is due at once and this is still the generation. */
+  readonly claim?: NewClaim;
+}
+
+export interface NewClaim {
+  readonly workerId: WorkerId;
+  readonly lease: Lease;
+  /** The same for all of a batch. */
+  readonly generation: number;
 }
 
 export interface Idempotency {
@@ -56,6 +65,8 @@ export type Submitted =
       readonly createdAt: Date;
       /** To the microsecond, as the order goes by it. */
       readonly eligibleAtMs: number;
+      /** Written as claimed, and started at the same instant. */
+      readonly isClaimed: boolean;
     }
   | {
       readonly kind: 'existing';

@@ -47,6 +47,7 @@ describeOnEveryDatabase('submitTasks', (db) => {
         seq: expect.any(Number) as number,
         createdAt: now,
         eligibleAtMs: now.getTime(),
+        isClaimed: false,
       },
     ]);
     expect(await rowOf(db(), task.taskId)).toMatchObject({

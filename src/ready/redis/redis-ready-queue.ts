@@ -97,6 +97,11 @@ export class RedisReadyQueue implements ReadyQueue {
     return this.#offerParts(inChunks(offers, atOnce).map((part) => ({ offers: part, fed: [] })));
   }
 
+  /** Other servers would take them, and find nothing written. */
+  async announce(): Promise<readonly TaskId[]> {
+    return [];
+  }
+
   async feed(stretches: readonly Stretch[]): Promise<OfferAnswer> {
     return this.#offerParts(
       byRows(stretches, atOnce).map((part) => ({

@@ -1,0 +1,99 @@
+import { randomUUID } from 'node:crypto';
+import type { Lease, TaskId, WorkerId } from '../domain/ids.js';
+import type { Lane } from '../domain/lane.js';
+import type { Cost } from '../domain/queue-settings.js';
+import type { Newcomer, Window } from '../ready/ready-queue.js';
+import type { ClaimedRow } from '../store/claim-tasks.js';
+import type { Wish } from './claim.js';
+import type { EngineContext } from './context.js';
+import type { PollWaiters } from './poll-waiters.js';
+
+/** A task that is about to be written. */
+export interface Arriving {
+  readonly taskId: TaskId;
+  readonly window: Window;
+  readonly cost: Cost;
+}
+
+/** Somebody took a task before it was written: it is written as theirs. */
+export interface EarlyClaim {
+  readonly taskId: TaskId;
+  readonly workerId: WorkerId;
+  readonly lease: Lease;
+  readonly generation: number;
+  readonly wish: Wish;
+  /** Null: it was written as one that waits, or not at all. */
+  readonly settle: (row: ClaimedRow | null) => void;
+}
+
+export type EarlyClaims = ReadonlyMap<TaskId, EarlyClaim>;
+export const noClaims: EarlyClaims = new Map();
+
+/**
+ * A task that comes while a worker waits for one is written once, as claimed, instead of written and
+ * then claimed. It goes through the ready queue like any other, so that order, limits and pauses
+ * hold: it is announced before it is written, those who wait look, and what nobody took is taken back.
+ */
+export class Arrivals {
+  readonly #context: EngineContext;
+  readonly #waiters: PollWaiters;
+  /** What is announced, with whoever took it. */
+  readonly #announced = new Map<TaskId, EarlyClaim | null>();
+
+  constructor(context: EngineContext, waiters: PollWaiters) {
+    this.#context = context;
+    this.#waiters = waiters;
+  }
+
+  has(taskId: TaskId): boolean {
+    return this.#announced.has(taskId);
+  }
+
+  join(wish: Wish): Promise<ClaimedRow | null> {
+    const { entry, workerId, generation } = wish;
+    const { taskId } = entry;
+    const lease = randomUUID() as Lease;
+    return new Promise((settle) => {
+      this.#announced.set(taskId, { taskId, workerId, lease, generation, wish, settle });
+    });
+  }
+
+  async announce(tasks: readonly Arriving[]): Promise<EarlyClaims> {
+    const wanted = this.#wanted(tasks);
+    if (wanted.length === 0) return noClaims;
+    const { ready } = this.#context;
+    for (const { taskId } of wanted) this.#announced.set(taskId, null);
+    const accepted = await ready.announce(wanted);
+    // By the next turn of the event loop whoever was woken has looked.
+    if (accepted.length > 0) await new Promise((resolve) => setImmediate(resolve));
+    const claims = wanted.flatMap(({ taskId }) => this.#announced.get(taskId) ?? []);
+    for (const { taskId } of wanted) this.#announced.delete(taskId);
+    if (claims.length < accepted.length) await ready.remove(accepted);
+    // One statement asks for one generation, and starts what it claims.
+    const generation = claims[0]?.generation;
+    const isWritable = (claim: EarlyClaim): boolean =>
+      claim.wish.start && claim.generation === generation;
+    await this.refuse(claims.filter((claim) => !isWritable(claim)));
+    return new Map(claims.filter(isWritable).map((claim) => [claim.taskId, claim]));
+  }
+
+  /** They were not written as claimed. */
+  async refuse(claims: readonly EarlyClaim[]): Promise<void> {
+    if (claims.length === 0) return;
+    await this.#context.ready.refund(claims.map(({ wish }) => wish.entry));
+    for (const { settle } of claims) settle(null);
+  }
+
+  /** Of each lane the first ones, as many as are waited for. */
+  #wanted(tasks: readonly Arriving[]): Newcomer[] {
+    if (!this.#waiters.areAny) return [];
+    const left = new Map<Lane, number>();
+    const wanted: Newcomer[] = [];
+    for (const { taskId, window, cost } of tasks) {
+      const count = left.get(window.lane) ?? this.#waiters.wanted(window.lane);
+      left.set(window.lane, count - 1);
+      if (count > 0) wanted.push({ ...window, taskId, cost });
+    }
+    return wanted;
+  }
+}
