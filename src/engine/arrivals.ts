@@ -39,6 +39,8 @@ export class Arrivals {
   readonly #waiters: PollWaiters;
   /** What is announced, with whoever took it. */
   readonly #announced = new Map<TaskId, EarlyClaim | null>();
+  #untaken = 0;
+  #allTaken: () => void = () => undefined;
 
   constructor(context: EngineContext, waiters: PollWaiters) {
     this.#context = context;
@@ -53,6 +55,8 @@ export class Arrivals {
     const { entry, workerId, generation } = wish;
     const { taskId } = entry;
     const lease = randomUUID() as Lease;
+    this.#untaken -= 1;
+    if (this.#untaken === 0) this.#allTaken();
     return new Promise((settle) => {
       this.#announced.set(taskId, { taskId, workerId, lease, generation, wish, settle });
     });
@@ -63,9 +67,10 @@ export class Arrivals {
     if (wanted.length === 0) return noClaims;
     const { ready } = this.#context;
     for (const { taskId } of wanted) this.#announced.set(taskId, null);
+    this.#untaken = wanted.length;
     const accepted = await ready.announce(wanted);
-    // By the next turn of the event loop whoever was woken has looked.
-    if (accepted.length > 0) await new Promise((resolve) => setImmediate(resolve));
+    this.#untaken -= wanted.length - accepted.length;
+    if (this.#untaken > 0) await this.#untilLooked();
     const claims = wanted.flatMap(({ taskId }) => this.#announced.get(taskId) ?? []);
     for (const { taskId } of wanted) this.#announced.delete(taskId);
     if (claims.length < accepted.length) await ready.remove(accepted);
@@ -75,6 +80,14 @@ export class Arrivals {
       claim.wish.start && claim.generation === generation;
     await this.refuse(claims.filter((claim) => !isWritable(claim)));
     return new Map(claims.filter(isWritable).map((claim) => [claim.taskId, claim]));
+  }
+
+  /** At the next turn of the event loop whoever was woken has looked. */
+  #untilLooked(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#allTaken = resolve;
+      setImmediate(resolve);
+    });
   }
 
   /** They were not written as claimed. */
