@@ -14,7 +14,12 @@ export type Lease = Branded<'Lease'>;
  * be the database's, not this machine's.
  */
 export class IdSource {
-  readonly #generator = new V7Generator();
+  readonly #generator: V7Generator;
+
+  /** Absent: the system's numbers, fetched a few at a time. */
+  constructor(random?: { nextUint32(): number }) {
+    this.#generator = new V7Generator(random);
+  }
 
   nextTaskId(instantMs: number): TaskId {
     return this.#next(instantMs) as TaskId;

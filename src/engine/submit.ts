@@ -13,6 +13,7 @@ import type { TaskEvent } from '../protocol/events.js';
 import { invalidRequest, refusalOf } from '../protocol/problem-wire.js';
 import type { Offer, Window } from '../ready/ready-queue.js';
 import { Batcher, type BatcherOptions } from '../runtime/batcher.js';
+import { RandomNumbers } from '../runtime/random-numbers.js';
 import { firstAttempt, type ClaimedRow, type KnownTask } from '../store/claim-tasks.js';
 import { isDueAtOnce } from '../store/insert-due-tasks.js';
 import type { Created, NewTask, Refused, Submitted } from '../store/new-task.js';
@@ -74,7 +75,7 @@ export class Submit {
   readonly #context: EngineContext;
   readonly #parts: SubmitParts;
   readonly #estimate: Estimate;
-  readonly #ids = new IdSource();
+  readonly #ids = new IdSource(new RandomNumbers());
   readonly #windows = new WindowCache();
   readonly #refusals = new Refusals();
   readonly #limits: SubmissionLimits;

@@ -5,7 +5,15 @@ import type { Held } from '../protocol/api.js';
  * takes 0.12 µs for every element; this takes 0.04 for a number and 0.10 for an id.
  */
 export function column<Item>(items: readonly Item[], pick: (item: Item) => Value): string {
-  return `{${items.map((item) => elementText(pick(item))).join(',')}}`;
+  let last: Value = null;
+  let text = 'null';
+  const texts = items.map((item) => {
+    const value = pick(item);
+    // Most of a batch is of one queue and one type.
+    if (value !== last) text = elementText((last = value));
+    return text;
+  });
+  return `{${texts.join(',')}}`;
 }
 
 /** As `column`, but null when no item has a value: then nothing is sent, parsed or stored for it. */

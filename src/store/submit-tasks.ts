@@ -35,7 +35,9 @@ export async function submitTasks(
   let rest = tasks;
   let needs = neededBy(tasks, remembered(tasks, ceilings));
   while (rest.length > 0) {
-    note(await insertUnlessFull(db, rest, needs, ceilings, now));
+    const created = await insertUnlessFull(db, rest, needs, ceilings, now);
+    if (created.size === tasks.length) return tasks.map(({ taskId }) => getFrom(created, taskId));
+    note(created);
     note(await findKnown(db, unanswered(), now));
     rest = unanswered();
     if (rest.length === 0) break;
