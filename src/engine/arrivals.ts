@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Lease, TaskId, WorkerId } from '../domain/ids.js';
-import type { Lane } from '../domain/lane.js';
+import { laneKey } from '../domain/lane.js';
+import { rankOf } from '../domain/priority.js';
 import type { Cost } from '../domain/queue-settings.js';
 import type { Newcomer, Window } from '../ready/ready-queue.js';
 import type { ClaimedRow } from '../store/claim-tasks.js';
@@ -74,12 +75,13 @@ export class Arrivals {
     const claims = wanted.flatMap(({ taskId }) => this.#announced.get(taskId) ?? []);
     for (const { taskId } of wanted) this.#announced.delete(taskId);
     if (claims.length < accepted.length) await ready.remove(accepted);
-    // One statement asks for one generation, and starts what it claims.
-    const generation = claims[0]?.generation;
-    const isWritable = (claim: EarlyClaim): boolean =>
-      claim.wish.start && claim.generation === generation;
-    await this.refuse(claims.filter((claim) => !isWritable(claim)));
-    return new Map(claims.filter(isWritable).map((claim) => [claim.taskId, claim]));
+    // One statement asks for one generation, and starts what it claims. If it can't have all of them
+    // it has none: one that is claimed would overtake one that waits.
+    const isWritable = ({ generation, wish }: EarlyClaim): boolean =>
+      wish.start && generation === claims[0]?.generation;
+    if (claims.every(isWritable)) return new Map(claims.map((claim) => [claim.taskId, claim]));
+    await this.refuse(claims);
+    return noClaims;
   }
 
   /** At the next turn of the event loop whoever was woken has looked. */
@@ -97,16 +99,22 @@ export class Arrivals {
     for (const { settle } of claims) settle(null);
   }
 
-  /** Of each lane the first ones, as many as are waited for. */
+  /** In the order of taking, up to the first that nobody waits for: whoever comes by overtakes none. */
   #wanted(tasks: readonly Arriving[]): Newcomer[] {
     if (!this.#waiters.areAny) return [];
-    const left = new Map<Lane, number>();
+    const left = new Map<string, number>();
     const wanted: Newcomer[] = [];
-    for (const { taskId, window, cost } of tasks) {
-      const count = left.get(window.lane) ?? this.#waiters.wanted(window.lane);
-      left.set(window.lane, count - 1);
-      if (count > 0) wanted.push({ ...window, taskId, cost });
+    for (const { taskId, window, cost } of tasks.toSorted(byPriority)) {
+      const key = laneKey(window.lane);
+      const count = left.get(key) ?? this.#waiters.wanted(window.lane);
+      if (count === 0) break;
+      left.set(key, count - 1);
+      wanted.push({ ...window, taskId, cost });
     }
     return wanted;
   }
+}
+
+function byPriority({ window: a }: Arriving, { window: b }: Arriving): number {
+  return rankOf(a.priority) - rankOf(b.priority);
 }

@@ -84,6 +84,8 @@ export class Submit {
   readonly #members: Batcher<Prepared, Submitted>;
   /** Writes that are under way. */
   #writing = 0;
+  /** Of the write that was alone last: until then it is not on its way, and others come after it. */
+  #announced: Promise<EarlyClaims> = Promise.resolve(noClaims);
 
   constructor(context: EngineContext, parts: SubmitParts) {
     this.#context = context;
@@ -237,7 +239,8 @@ export class Submit {
     let early = noClaims;
     this.#writing += 1;
     try {
-      if (isAlone && tasks.every(isDueAtOnce)) early = await this.#parts.claim.announce(tasks);
+      if (isAlone) early = await (this.#announced = this.#announce(tasks));
+      else await this.#announced;
       const submitted = await submitTasks(
         this.#context.db,
         early.size === 0 ? tasks : tasks.map((task) => withClaim(task, early)),
@@ -252,6 +255,10 @@ export class Submit {
     } finally {
       this.#writing -= 1;
     }
+  }
+
+  async #announce(tasks: readonly Prepared[]): Promise<EarlyClaims> {
+    return tasks.every(isDueAtOnce) ? this.#parts.claim.announce(tasks) : noClaims;
   }
 
   /** After the commit: whoever listens, the workers that have some already, the ready queue, the feeder. */
@@ -283,8 +290,8 @@ export class Submit {
       offers.push(toOffer(task, outcome));
     }
     tellAll(this.#context, made, toNewEvent);
-    await this.#parts.claim.settleEarly(early, claimed);
-    await this.#offer(offers);
+    // What was refused is given back before it is offered, and nothing that is written later is before it.
+    await Promise.all([this.#parts.claim.settleEarly(early, claimed), this.#offer(offers)]);
     this.#parts.queues.ensureLater(new Set(made.map(({ task }) => task.queue)));
   }
 
