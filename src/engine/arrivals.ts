@@ -1,10 +1,11 @@
 import { randomUUID } from 'node:crypto';
-import type { Lease, TaskId, WorkerId } from '../domain/ids.js';
+import type { Lease, TaskId } from '../domain/ids.js';
 import { laneKey } from '../domain/lane.js';
 import { rankOf } from '../domain/priority.js';
 import type { Cost } from '../domain/queue-settings.js';
 import type { Newcomer, Window } from '../ready/ready-queue.js';
 import type { ClaimedRow } from '../store/claim-tasks.js';
+import type { NewClaim } from '../store/new-task.js';
 import type { Wish } from './claim.js';
 import type { EngineContext } from './context.js';
 import type { PollWaiters } from './poll-waiters.js';
@@ -17,11 +18,8 @@ export interface Arriving {
 }
 
 /** Somebody took a task before it was written: it is written as theirs. */
-export interface EarlyClaim {
+export interface EarlyClaim extends NewClaim {
   readonly taskId: TaskId;
-  readonly workerId: WorkerId;
-  readonly lease: Lease;
-  readonly generation: number;
   readonly wish: Wish;
   /** Null: it was written as one that waits, or not at all. */
   readonly settle: (row: ClaimedRow | null) => void;
@@ -53,13 +51,21 @@ export class Arrivals {
   }
 
   join(wish: Wish): Promise<ClaimedRow | null> {
-    const { entry, workerId, generation } = wish;
+    const { entry, workerId, generation, start } = wish;
     const { taskId } = entry;
-    const lease = randomUUID() as Lease;
+    const { unstartedMs } = this.#context.settings;
+    const claim = {
+      taskId,
+      workerId,
+      lease: randomUUID() as Lease,
+      generation,
+      start,
+      unstartedMs,
+    };
     this.#untaken -= 1;
     if (this.#untaken === 0) this.#allTaken();
     return new Promise((settle) => {
-      this.#announced.set(taskId, { taskId, workerId, lease, generation, wish, settle });
+      this.#announced.set(taskId, { ...claim, wish, settle });
     });
   }
 
@@ -75,13 +81,8 @@ export class Arrivals {
     const claims = wanted.flatMap(({ taskId }) => this.#announced.get(taskId) ?? []);
     for (const { taskId } of wanted) this.#announced.delete(taskId);
     if (claims.length < accepted.length) await ready.remove(accepted);
-    // One statement asks for one generation, and starts what it claims. If it can't have all of them
-    // it has none: one that is claimed would overtake one that waits.
-    const isWritable = ({ generation, wish }: EarlyClaim): boolean =>
-      wish.start && generation === claims[0]?.generation;
-    if (claims.every(isWritable)) return new Map(claims.map((claim) => [claim.taskId, claim]));
-    await this.refuse(claims);
-    return noClaims;
+    // All of one generation: a queue that was filled anew holds nothing that was announced before.
+    return new Map(claims.map((claim) => [claim.taskId, claim]));
   }
 
   /** At the next turn of the event loop whoever was woken has looked. */

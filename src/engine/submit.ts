@@ -281,7 +281,9 @@ export class Submit {
       const known = toKnownTask(task, outcome);
       const claim = outcome.isClaimed ? early.get(task.taskId) : undefined;
       if (claim !== undefined) {
-        claimed.set(task.taskId, firstAttempt({ ...claim, known }, outcome.eligibleAtMs));
+        const lapsesAfterMs = claim.start ? undefined : claim.unstartedMs;
+        const row = firstAttempt({ ...claim, known }, outcome.eligibleAtMs, lapsesAfterMs);
+        claimed.set(task.taskId, row);
         continue;
       }
       if (task.runAt === null && task.delaySeconds === null) {

@@ -195,10 +195,11 @@ async function claimKnown(
   return claimed;
 }
 
-/** As it is when a claim finds what was submitted, and starts it. */
+/** As it is when a claim finds what was submitted; it lapses at its timeout if it is started. */
 export function firstAttempt(
   { taskId, workerId, lease, known }: Omit<KnownClaim, 'start'>,
   nowMs: number,
+  lapsesAfterMs = known.timeoutSeconds * 1000,
 ): ClaimedRow {
   return {
     taskId,
@@ -213,7 +214,7 @@ export function firstAttempt(
     workflowId: null,
     traceId: known.traceId,
     workerId,
-    lapsesAt: new Date(nowMs + known.timeoutSeconds * 1000),
+    lapsesAt: new Date(nowMs + lapsesAfterMs),
     waitedMs: nowMs - known.eligibleAtMs,
     cost: known.cost,
   };

@@ -83,13 +83,18 @@ const insertClaimedSql = insertSql({
   select case when sluice.is_generation($19::bigint) then $20::uuid[] end as leases
 ),`,
   columns: ', lease, worker_id, attempt, assigned_at, started_at, lapses_at',
-  status: `case when lease is null then 'queued' else 'executing' end`,
+  status: `case when lease is null then 'queued' when start then 'executing' else 'assigned' end`,
   values: `, lease, case when lease is not null then worker_id end,
     case when lease is null then 0 else 1 end, case when lease is not null then now end,
-    case when lease is not null then now end,
-    case when lease is not null then now + timeout_seconds * interval '1 second' end`,
-  arrays: ', (select leases from held), $21::uuid[]',
-  names: ', lease, worker_id',
+    case when lease is not null and start then now end,
+    case when lease is not null then
+      now + case
+        when start then timeout_seconds * interval '1 second'
+        else $23::float8 * interval '1 millisecond'
+      end
+    end`,
+  arrays: ', (select leases from held), $21::uuid[], $22::boolean[]',
+  names: ', lease, worker_id, start',
   isHeld: '(select leases is not null from held)',
 });
 
@@ -146,11 +151,13 @@ export async function insertDueTasks(
   return row === undefined ? new Map() : createdOf(tasks, row);
 }
 
-function claimColumns(tasks: readonly NewTask[], { generation }: NewClaim): unknown[] {
+function claimColumns(tasks: readonly NewTask[], { generation, unstartedMs }: NewClaim): unknown[] {
   return [
     generation,
     column(tasks, ({ claim }) => claim?.lease ?? null),
     column(tasks, ({ claim }) => claim?.workerId ?? null),
+    column(tasks, ({ claim }) => claim?.start ?? null),
+    unstartedMs,
   ];
 }
 

@@ -33,8 +33,12 @@ export interface NewTask {
 export interface NewClaim {
   readonly workerId: WorkerId;
   readonly lease: Lease;
-  /** The same for all of a batch. */
+  /** Straight into executing; else assigned, until the worker says start. */
+  readonly start: boolean;
+  /** This and the next are the same for all of a batch. */
   readonly generation: number;
+  /** How long an assigned one may wait for its start. */
+  readonly unstartedMs: number;
 }
 
 export interface Idempotency {
@@ -65,7 +69,7 @@ export type Submitted =
       readonly createdAt: Date;
       /** To the microsecond, as the order goes by it. */
       readonly eligibleAtMs: number;
-      /** Written as claimed, and started at the same instant. */
+      /** Written as claimed at the same instant. */
       readonly isClaimed: boolean;
     }
   | {

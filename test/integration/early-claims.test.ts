@@ -188,15 +188,23 @@ describeOnEveryDatabase('a task that comes while a worker waits', (database) => 
   });
 
   it('R-CH1: one who starts at once does not overtake one who prefetches', async () => {
-    const { engine, events } = await open();
-    const { worker: first, polls: prefetched } = await waiting(engine, 1, { prefetch: true });
-    const { polls: started } = await waiting(engine, 1);
-    await submitAll(engine, drafts(2, lane));
-    const tasks = [...(await prefetched), ...(await started)];
-    expect(tasks.map(indexOf).sort()).toEqual([0, 1]);
-    const claims = events.filter(({ from }) => from === 'queued').map(({ taskId }) => taskId);
-    expect(claims).toEqual(tasks.toSorted((a, b) => indexOf(a) - indexOf(b)).map(idOf));
-    await engine.start(first.workerId, only(await prefetched));
+    const { engine, statements, events } = await open();
+    const first = await waiting(engine, 1, { prefetch: true });
+    const second = await waiting(engine, 1);
+    statements.splice(0);
+    const ids = await submitAll(engine, drafts(2, lane));
+    const [prefetched, started] = [only(await first.polls), only(await second.polls)];
+    expect([prefetched, started].map(idOf)).toEqual(ids);
+    expect(statements).toEqual(['insert']);
+    const claims = events.filter(({ from }) => from === 'queued');
+    expect(claims.map(({ taskId, to }) => [taskId, to])).toEqual([
+      [prefetched.taskId, 'assigned'],
+      [started.taskId, 'executing'],
+    ]);
+    const { unstartedMs } = defaultEngineSettings;
+    expect(+started.deadline - +prefetched.deadline).toBe(600_000 - unstartedMs);
+    await engine.start(first.worker.workerId, prefetched);
+    expect(await first.worker.complete(prefetched)).toMatchObject({ accepted: true });
   });
 
   it('R-CH3: everybody gets what they can do, and nothing else', async () => {

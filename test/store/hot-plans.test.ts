@@ -12,7 +12,7 @@ import { migrate } from '../../src/store/migrate.js';
 import { ensurePartitions } from '../../src/store/partitions.js';
 import { openPgDatabase } from '../../src/store/pg-database.js';
 import { recordProgress, startTasks } from '../../src/store/start-tasks.js';
-import type { NewTask } from '../../src/store/new-task.js';
+import type { NewClaim, NewTask } from '../../src/store/new-task.js';
 import { submitTasks } from '../../src/store/submit-tasks.js';
 import { findWindows, walkQueued } from '../../src/store/walk-line.js';
 import { createTestDatabase, type TestDatabase } from '../support/postgres.js';
@@ -49,6 +49,7 @@ type Case<Given extends unknown[]> = [string, (db: Database, ...given: Given) =>
 
 const cases: Case<[]>[] = [
   ['submit', (db) => submitTasks(db, newTasks(batch), null)],
+  ['submit what is claimed', (db) => submitTasks(db, claimed(), null)],
   ['submit with keys', (db) => submitTasks(db, keyed(crypto.randomUUID()), null)],
   [
     'submit with keys that are taken',
@@ -292,6 +293,16 @@ function someAttempt(): KnownAttempt {
 
 function idsOf(held: readonly Held[]): TaskId[] {
   return held.map((item) => item.taskId);
+}
+
+/** Every other one. */
+function claimed(): NewTask[] {
+  return newTasks(batch).map((task, n) => (n % 2 === 0 ? task : { ...task, claim: newClaim() }));
+}
+
+function newClaim(): NewClaim {
+  const lease = crypto.randomUUID() as Lease;
+  return { workerId: newWorkerId(), lease, start: true, generation: 0, unstartedMs: 30_000 };
 }
 
 function keyed(name: string): NewTask[] {
