@@ -1,4 +1,6 @@
-import { describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
+import type { TaskId } from '../domain/ids.js';
+import type { Priority } from '../domain/priority.js';
 import { defaultQueueSettings, type QueueSettings } from '../domain/queue-settings.js';
 import { ManualClock } from '../runtime/clock.js';
 import { Bucket } from './bucket.js';
@@ -15,8 +17,9 @@ import {
   offerMaker,
   type ReadyQueueUnderTest,
 } from './ready-queue.contract.js';
-import type { Configuration, Offer, Taken, TakeRequest } from './ready-queue.js';
+import type { Configuration, Newcomer, Offer, Taken, TakeRequest } from './ready-queue.js';
 import { RoutingGroup } from './routing-group.js';
+import { Workbench } from './workbench.contract.js';
 
 const blank = { generation: 1, limits: [], queues: [], levels: [], running: [], behind: [] };
 const plainWorker: TakeRequest = { taskTypes: ['t'], capabilities: [], queues: null, count: 1 };
@@ -58,6 +61,18 @@ async function offerMany(
   }
 }
 
+/** As many as are named. */
+function times<Made>(count: 2, make: () => Made): [Made, Made];
+function times<Made>(count: 3, make: () => Made): [Made, Made, Made];
+function times<Made>(count: 4, make: () => Made): [Made, Made, Made, Made];
+function times<Made>(count: number, make: () => Made): Made[] {
+  return Array.from({ length: count }, make);
+}
+
+function idsOf(...tasks: readonly { readonly taskId: TaskId }[]): TaskId[] {
+  return tasks.map(({ taskId }) => taskId);
+}
+
 async function takeOne(queue: MemoryReadyQueue): Promise<Taken> {
   const answer = await queue.take(plainWorker);
   const [entry] = answer.kind === 'taken' ? answer.entries : [];
@@ -78,7 +93,163 @@ describeReadyQueueContract('MemoryReadyQueue', make);
 
 describe('MemoryReadyQueue', () => {
   it('R-CH10: answers random histories as a queue that sorts everything each time', async () => {
-    await agreeOnRandomHistories(make, 600);
+    await agreeOnRandomHistories(make, 600, { announces: true });
+  });
+
+  describe('what is announced', () => {
+    let bench: Workbench;
+
+    beforeEach(async () => {
+      bench = await Workbench.open(make);
+    });
+
+    const announce = (...newcomers: Newcomer[]) => bench.queue.announce(newcomers);
+    const look = async (priority: Priority = 'medium') => {
+      const lane = { queue: 'q', taskType: 't', capabilities: [] };
+      const [found] = await bench.queue.look([{ lane, priority }]);
+      return { room: found?.room, left: found?.left?.from ?? null };
+    };
+
+    it('R-CH1: is taken last of its window, in the order in which it was announced', async () => {
+      const [first, second, waiting, older] = times(4, () => bench.task());
+      await bench.offer(waiting);
+      expect(await announce(first, second)).toEqual(idsOf(first, second));
+      await bench.offer(older);
+      expect(await bench.takeIds({ count: 5 })).toEqual(idsOf(waiting, older, first, second));
+    });
+
+    it('R-CH1: is taken before what is less urgent, and after what is more so', async () => {
+      const task = (priority: Priority) => bench.task({ priority });
+      const [low, high, newcomer] = [task('low'), task('high'), task('medium')];
+      await bench.offer(low, high);
+      await announce(newcomer);
+      expect(await bench.takeIds({ count: 3 })).toEqual(idsOf(high, newcomer, low));
+    });
+
+    it('R-CH8: goes into no window that is full, one by one, and pushes nobody out', async () => {
+      await bench.configure({ maxReady: 2 });
+      const [held, first, second] = times(3, () => bench.task());
+      await bench.offer(held);
+      expect(await announce(first, second)).toEqual(idsOf(first));
+      expect(await look()).toEqual({ room: 0, left: null });
+      expect(await announce(bench.task({ priority: 'low' }))).toHaveLength(1);
+      expect(await bench.takeIds({ count: 5, queues: ['q'] })).toHaveLength(3);
+    });
+
+    it('R-CH8: goes into no window that is behind, however much room it has', async () => {
+      await bench.configure({ maxReady: 1 });
+      const [held, left] = times(2, () => bench.task());
+      await bench.offer(held, left);
+      await bench.takeIds();
+      expect(await look()).toMatchObject({ room: 1, left: { seq: left.seq } });
+      expect(await announce(bench.task())).toEqual([]);
+      expect(await bench.takeIds()).toEqual([]);
+    });
+
+    it('R-CH8: makes room for what is in line, and leaves no trace of itself there', async () => {
+      await bench.configure({ maxReady: 2 });
+      const [newcomer, other, ...line] = times(4, () => bench.task());
+      await announce(newcomer, other);
+      expect(await bench.offer(...line)).toEqual(['accepted', 'accepted']);
+      expect(await look()).toEqual({ room: 0, left: null });
+      expect(await bench.queue.listBehind()).toEqual([]);
+      expect(await bench.queue.missing(idsOf(newcomer, other))).toHaveLength(2);
+      // It was never in line: once it is written, it is offered as any other.
+      expect(await bench.offer({ ...newcomer, seq: 9 })).toEqual(['left']);
+      expect(await look()).toMatchObject({ left: { seq: 9 } });
+    });
+
+    it('R-CH8: taken back, it was never there', async () => {
+      const before = await look();
+      const [newcomer, other] = times(2, () => bench.task());
+      await announce(newcomer, other);
+      await bench.takeIds();
+      await bench.queue.remove(idsOf(newcomer, other));
+      await bench.refund(newcomer.taskId);
+      expect(await look()).toEqual(before);
+      expect(await bench.queue.missing(idsOf(newcomer, other))).toHaveLength(2);
+      expect(await bench.queue.listOut(null, 5)).toEqual({ entries: [], next: null });
+      expect(await bench.offer(newcomer, other)).toEqual(['accepted', 'accepted']);
+      expect(await bench.takeIds({ count: 2 })).toEqual(idsOf(newcomer, other));
+    });
+
+    it('R-CH1: wakes as many as went in, for each lane', async () => {
+      await bench.configure({ maxReady: 2 });
+      const [a, b, c] = times(3, () => bench.task());
+      const other = bench.task({ taskType: 'other' });
+      const wakes = await bench.listen(() => announce(a, b, c, other));
+      expect(wakes).toEqual([
+        { lanes: [a.lane], count: 2 },
+        { lanes: [other.lane], count: 1 },
+      ]);
+    });
+
+    it('R-CH6: takes a slot when it is taken, and gives it back when it is refunded', async () => {
+      await bench.configure({ maxConcurrency: 1 });
+      const [newcomer, other] = times(2, () => bench.task());
+      await announce(newcomer, other);
+      expect(await bench.takeIds({ count: 2 })).toEqual(idsOf(newcomer));
+      await bench.queue.remove(idsOf(newcomer, other));
+      await bench.offer(other);
+      expect(await bench.takeIds()).toEqual([]);
+      const wakes = await bench.listen(() => bench.refund(newcomer.taskId));
+      expect(wakes).toEqual([{ lanes: [other.lane], count: 1 }]);
+      expect(await bench.run()).toEqual(idsOf(other));
+      expect((await bench.queue.live('q')).running).toBe(1);
+    });
+
+    it('R-CH5: pays what it costs, waits while it is short, and then holds up nobody', async () => {
+      const limits = [{ unit: 'tokens', rate: 10, perSeconds: 3_600, burst: 10 }];
+      await bench.configure({ limits });
+      const cost = (tokens: number) => bench.task({ cost: { tokens } });
+      const [dear, dearer] = [cost(7), bench.task({ priority: 'high', cost: { tokens: 8 } })];
+      const left = async () => (await bench.queue.live('q')).buckets[0]?.tokens;
+      await announce(dear);
+      expect(await bench.takeIds()).toEqual(idsOf(dear));
+      expect(await left()).toBe(3);
+      await announce(dearer);
+      const cheap = cost(2);
+      await bench.offer(cheap);
+      expect(await bench.takeIds()).toEqual([]);
+      const wakes = await bench.listen(() => bench.queue.remove(idsOf(dearer)));
+      expect(wakes).toEqual([{ lanes: [cheap.lane], count: 1 }]);
+      expect(await bench.takeIds()).toEqual(idsOf(cheap));
+      // To a bucket that nothing was taken from since.
+      expect(await left()).toBe(1);
+      await bench.refund(cheap.taskId);
+      expect(await left()).toBe(3);
+    });
+
+    it('R-CH7: is not taken from a queue that is paused', async () => {
+      await bench.configure({ paused: true });
+      expect(await announce(bench.task())).toHaveLength(1);
+      await bench.expectWait(null);
+    });
+
+    it('R-RE7: is nowhere once the queue is filled anew, and not taken in before', async () => {
+      const newcomer = bench.task();
+      await announce(newcomer);
+      await bench.takeIds();
+      await bench.queue.beginRestore(2);
+      expect(await announce(bench.task())).toEqual([]);
+      await bench.restore();
+      await bench.refund(newcomer.taskId);
+      expect(await bench.offer(newcomer)).toEqual(['accepted']);
+      expect(await bench.takeIds({ count: 2 })).toEqual(idsOf(newcomer));
+    });
+
+    it('keeps nothing of a hundred thousand that came and went', async () => {
+      const queue = await makeOpen();
+      const offer = offerMaker();
+      for (let n = 0; n < 100_000; n += 1) {
+        const newcomer = offer({ queue: `q${n}`, taskType: `t${n}` });
+        await queue.announce([newcomer]);
+        await queue.remove([newcomer.taskId]);
+      }
+      const { entries, ...remembered } = queue.sizes;
+      expect(entries).toBe(0);
+      for (const size of Object.values(remembered)) expect(size).toBeLessThanOrEqual(10_000);
+    });
   });
 
   it('R-CH2: under endless high load a low task is taken at the millisecond it reached high', async () => {

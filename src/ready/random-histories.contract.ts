@@ -32,16 +32,19 @@ type Step = Exclude<Operation, { kind: 'advance' }>;
 /**
  * Feeds the same random operations to a ready queue and to one that sorts everything each time,
  * and compares every answer and every wake-up. The clock must stand still unless it is advanced.
+ * Where others take as well, nothing is announced.
  */
 export async function agreeOnRandomHistories(
   make: () => Promise<ReadyQueueUnderTest>,
   numRuns: number,
+  { announces = false } = {},
 ): Promise<void> {
   await fc.assert(
     fc.asyncProperty(history, async (operations) => {
       const subject = await make();
+      const able = operations.filter(({ kind }) => announces || kind !== 'announce');
       try {
-        await agree(subject, operations);
+        await agree(subject, able);
       } finally {
         await subject.queue.close();
       }
@@ -61,11 +64,19 @@ async function agree(subject: ReadyQueueUnderTest, operations: Operation[]): Pro
   };
   const seen = recordWakes(subject.queue);
   const expected = recordWakes(model);
+  const announced: TaskId[] = [];
   for (const [index, step] of operations.entries()) {
     if (step.kind === 'advance') {
-      for (const side of [subject, reference]) await side.advance(step.ms);
+      const left = announced.splice(0);
+      for (const side of [subject, reference]) {
+        // What was announced and not taken is taken back before time goes on.
+        await side.queue.remove(left);
+        await side.advance(step.ms);
+      }
+      expect(inOrder(seen.splice(0))).toEqual(inOrder(expected.splice(0)));
       continue;
     }
+    if (step.kind === 'announce') announced.push(...step.newcomers.map(({ taskId }) => taskId));
     const answer = await perform(step, subject, index);
     compare(answer, await perform(step, reference, index), model);
     const [seenNow, expectedNow] = [inOrder(seen.splice(0)), inOrder(expected.splice(0))];
@@ -139,6 +150,11 @@ async function performPlain(
   switch (step.kind) {
     case 'offer':
       return queue.offer(step.offers.map((offer, nth) => placed(offer, nowMs, index, nth)));
+    case 'announce': {
+      // It was never told of any of them.
+      const missing = await queue.missing(step.newcomers.map(({ taskId }) => taskId));
+      return queue.announce(step.newcomers.filter(({ taskId }) => missing.includes(taskId)));
+    }
     case 'finish':
       return queue.finish(
         step.finished.map(({ isByGrant, ...one }) =>

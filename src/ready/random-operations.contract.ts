@@ -187,6 +187,10 @@ function operationIn(world: World) {
   const lane = laneIn(world);
   const ageMs = fc.nat(80);
   const offers = fc.array(fc.record({ taskId, lane, priority, ageMs, cost }), { maxLength: 8 });
+  const newcomers = fc.uniqueArray(fc.record({ taskId, lane, priority, cost }), {
+    maxLength: 5,
+    selector: (newcomer) => newcomer.taskId,
+  });
   const fed = fc.array(fc.record({ taskId, ageMs, cost }), { maxLength: 4 });
   const places = fc.array(fc.record({ lane, priority, ageMs }), { maxLength: 2 });
   const isByGrant = fc.boolean();
@@ -196,6 +200,7 @@ function operationIn(world: World) {
   const request = takeRequest(world);
   return fc.oneof(
     { weight: 40, arbitrary: fc.record({ kind: fc.constant('offer' as const), offers }) },
+    { weight: 20, arbitrary: fc.record({ kind: fc.constant('announce' as const), newcomers }) },
     { weight: 90, arbitrary: fc.record({ kind: fc.constant('take' as const), request }) },
     {
       weight: 25,

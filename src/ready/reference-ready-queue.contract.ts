@@ -141,13 +141,13 @@ export class ReferenceReadyQueue implements ReadyQueue {
 
   async announce(newcomers: readonly Newcomer[]): Promise<readonly TaskId[]> {
     if (!this.#isOpen) return [];
-    const accepted = newcomers.filter(
-      (newcomer) => this.#lineOf(newcomer) === null && this.#roomOf(newcomer) > 0,
-    );
-    for (const newcomer of accepted) {
-      this.#accept({ ...newcomer, ageMs: 0, eligibleAtMs: never, seq: ++this.#announcements });
-    }
-    return accepted.map(({ taskId }) => taskId);
+    const outcomes = newcomers.map((newcomer): OfferOutcome => {
+      if (this.#lineOf(newcomer) !== null || this.#roomOf(newcomer) <= 0) return 'left';
+      const last = { ageMs: 0, eligibleAtMs: never, seq: ++this.#announcements };
+      return this.#accept({ ...newcomer, ...last });
+    });
+    this.#tell(newcomers, outcomes);
+    return newcomers.flatMap(({ taskId }, n) => (outcomes[n] === 'accepted' ? [taskId] : []));
   }
 
   async feed(stretches: readonly Stretch[]): Promise<OfferAnswer> {
@@ -348,7 +348,8 @@ export class ReferenceReadyQueue implements ReadyQueue {
     if (youngest === undefined || compare(offer, youngest.place) > 0) return false;
     this.#tasks = this.#tasks.filter((task) => task !== youngest.task);
     this.#pushedOut.push(youngest.task);
-    this.#leave(youngest.place);
+    // What was announced is in no line yet.
+    if (youngest.place.eligibleAtMs < never) this.#leave(youngest.place);
     return true;
   }
 
@@ -391,7 +392,7 @@ export class ReferenceReadyQueue implements ReadyQueue {
   }
 
   /** Lane by lane with the number accepted; then the queues that lost what they were short of. */
-  #tell(offers: readonly Offer[], outcomes: readonly OfferOutcome[]): OfferAnswer {
+  #tell(offers: readonly Newcomer[], outcomes: readonly OfferOutcome[]): OfferAnswer {
     const wakes = new Map<string, Wake>();
     for (const [index, { lane }] of offers.entries()) {
       if (outcomes[index] !== 'accepted') continue;
