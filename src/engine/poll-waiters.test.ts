@@ -1,3 +1,4 @@
+import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { WorkerId } from '../domain/ids.js';
 import type { TakeRequest } from '../ready/ready-queue.js';
@@ -105,6 +106,47 @@ describe('PollWaiters', () => {
     waiters.answered(looking, null);
     waiters.leave(looking);
     expect(woken([second])).toEqual([false]);
+  });
+
+  it('R-CH3: knows how much of a lane those who wait would take, whoever they are', () => {
+    const waiters = new PollWaiters();
+    expect([waiters.areAny, waiters.wanted(plain)]).toEqual([false, 0]);
+    const polls = [
+      enter(waiters, { request: { count: 5 } }),
+      enter(waiters, { request: { count: 2, capabilities: ['gpu'] } }),
+      enter(waiters, { request: { count: 3, queues: ['other'] } }),
+      enter(waiters, { request: { count: 0 } }),
+    ];
+    expect([waiters.wanted(plain), waiters.wanted(gpu)]).toEqual([7, 2]);
+    expect(waiters.wanted({ ...plain, queue: 'other' })).toBe(10);
+    for (const poll of polls) waiters.leave(poll);
+    expect([waiters.areAny, waiters.wanted(plain)]).toEqual([false, 0]);
+  });
+
+  it('R-CH3: counts nobody twice, and nobody who is on the way, in any history', () => {
+    const step = fc.record({
+      kind: fc.constantFrom('enter', 'leave', 'wake', 'ring'),
+      count: fc.integer({ min: 0, max: 4 }),
+      nth: fc.nat(9),
+      load: fc.nat(3),
+    });
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 40 }), (steps) => {
+        const waiters = new PollWaiters();
+        const there: PollWaiter[] = [];
+        for (const { kind, count, nth, load } of steps) {
+          if (kind === 'enter') there.push(enter(waiters, { load, request: { count } }));
+          else if (kind === 'wake') waiters.wake({ lanes: [plain], count });
+          else if (kind === 'ring') waiters.lookAgain();
+          else there.splice(nth, 1).forEach((waiter) => waiters.leave(waiter));
+          const still = there.filter(({ place }) => place !== -1);
+          const wanted = still.reduce((sum, waiter) => sum + waiter.count, 0);
+          expect(waiters.wanted(plain)).toBe(wanted);
+        }
+        for (const waiter of there) waiters.leave(waiter);
+        expect([waiters.areAny, waiters.wanted(plain)]).toEqual([false, 0]);
+      }),
+    );
   });
 
   it('news for a worker end its waits and pass nothing on', async () => {

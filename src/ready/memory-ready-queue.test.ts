@@ -220,6 +220,16 @@ describe('MemoryReadyQueue', () => {
       expect(await left()).toBe(3);
     });
 
+    it('R-RE9: is a probe where a circuit lets only those through, and none if it is refunded', async () => {
+      await bench.configure({ probes: 1 });
+      const [newcomer, other] = times(2, () => bench.task());
+      await announce(newcomer, other);
+      expect(await bench.takeIds({ count: 2 })).toEqual(idsOf(newcomer));
+      await bench.expectWait(null);
+      await bench.refund(newcomer.taskId);
+      expect(await bench.takeIds({ count: 2 })).toEqual(idsOf(other));
+    });
+
     it('R-CH7: is not taken from a queue that is paused', async () => {
       await bench.configure({ paused: true });
       expect(await announce(bench.task())).toHaveLength(1);

@@ -164,6 +164,18 @@ describeOnEveryDatabase('a task that comes while a worker waits', (database) => 
     expect((await taken).map(indexOf)[0]).toBe(1);
   });
 
+  it('R-CH1: who comes in between takes none before one of its queue that nobody waited for', async () => {
+    const { engine } = await open();
+    const { polls } = await waiting(engine, 1, {}, { taskTypes: ['second', 'third'] });
+    const late = await TestWorker.register(engine);
+    const types = ['first', 'second', 'third'];
+    const submitted = engine.submitMany(types.map((taskType) => ({ taskType, queue: 'q' })));
+    const taken = late.look(1, { waitMs: longMs });
+    await submitted;
+    const got = [...(await taken), ...(await polls)].map(({ taskType }) => taskType);
+    expect(got).toEqual(['first', 'second']);
+  });
+
   it('R-CH1: who comes in between takes nothing less urgent than what is to be written', async () => {
     const { engine } = await open();
     const { polls } = await waiting(engine, 1);
