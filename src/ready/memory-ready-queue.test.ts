@@ -111,11 +111,22 @@ describe('MemoryReadyQueue', () => {
     };
 
     it('R-CH1: is taken last of its window, in the order in which it was announced', async () => {
-      const [first, second, waiting, older] = times(4, () => bench.task());
-      await bench.offer(waiting);
+      const [first, second, third, offered] = times(4, () => bench.task());
       expect(await announce(first, second)).toEqual(idsOf(first, second));
-      await bench.offer(older);
-      expect(await bench.takeIds({ count: 5 })).toEqual(idsOf(waiting, older, first, second));
+      await bench.offer(offered);
+      expect(await announce(third)).toEqual(idsOf(third));
+      expect(await bench.takeIds({ count: 5 })).toEqual(idsOf(offered, first, second, third));
+    });
+
+    it('R-CH4: goes into no window in which something waits: nobody took that either', async () => {
+      await bench.offer(bench.task());
+      const wakes = await bench.listen(async () => {
+        expect(await announce(bench.task())).toEqual([]);
+      });
+      expect(wakes).toEqual([]);
+      expect(await announce(bench.task({ priority: 'high' }))).toHaveLength(1);
+      await bench.takeIds({ count: 2 });
+      expect(await announce(bench.task())).toHaveLength(1);
     });
 
     it('R-CH1: is taken before what is less urgent, and after what is more so', async () => {
@@ -128,9 +139,8 @@ describe('MemoryReadyQueue', () => {
 
     it('R-CH8: goes into no window that is full, one by one, and pushes nobody out', async () => {
       await bench.configure({ maxReady: 2 });
-      const [held, first, second] = times(3, () => bench.task());
-      await bench.offer(held);
-      expect(await announce(first, second)).toEqual(idsOf(first));
+      const [first, second, third] = times(3, () => bench.task());
+      expect(await announce(first, second, third)).toEqual(idsOf(first, second));
       expect(await look()).toEqual({ room: 0, left: null });
       expect(await announce(bench.task({ priority: 'low' }))).toHaveLength(1);
       expect(await bench.takeIds({ count: 5, queues: ['q'] })).toHaveLength(3);

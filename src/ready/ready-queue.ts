@@ -27,9 +27,10 @@ export interface ReadyQueue {
    */
   offer(offers: readonly Offer[]): Promise<OfferAnswer>;
   /**
-   * Offers what has no place in line yet, since it is about to be written: behind all that waits in its
-   * window. Answers with those that went in; never into a window that is full or behind, and none where
-   * other processes could take them. Whoever announces takes back what nobody took.
+   * Offers what has no place in line yet, since it is about to be written: it is taken after all that comes
+   * into its window. Answers with those that went in; never into a window that is full or behind, or in
+   * which something waits, and none where other processes could take them. Whoever announces takes back
+   * what nobody took.
    */
   announce(newcomers: readonly Newcomer[]): Promise<readonly TaskId[]>;
   /** As `offer`, for what was read from the line after `beginFeed` had said where it was left. */

@@ -142,7 +142,10 @@ export class ReferenceReadyQueue implements ReadyQueue {
   async announce(newcomers: readonly Newcomer[]): Promise<readonly TaskId[]> {
     if (!this.#isOpen) return [];
     const outcomes = newcomers.map((newcomer): OfferOutcome => {
-      if (this.#lineOf(newcomer) !== null || this.#roomOf(newcomer) <= 0) return 'left';
+      const waiting = this.#waitingOf(newcomer);
+      const isHeldUp = waiting.length > 0 && waiting.every(({ orderedAt }) => orderedAt < never);
+      if (isHeldUp || this.#lineOf(newcomer) !== null) return 'left';
+      if (this.#roomOf(newcomer) <= 0) return 'left';
       const last = { ageMs: 0, eligibleAtMs: never, seq: ++this.#announcements };
       return this.#accept({ ...newcomer, ...last });
     });
