@@ -3,7 +3,6 @@ export class RecentCount {
   readonly #bucketMs: number;
   readonly #counts: Float64Array;
   #latest = 0;
-  #lastAdded = 0;
 
   constructor(bucketMs: number, buckets: number) {
     this.#bucketMs = bucketMs;
@@ -14,17 +13,11 @@ export class RecentCount {
     this.#forget(nowMs);
     const index = this.#latest % this.#counts.length;
     this.#counts[index] = (this.#counts[index] ?? 0) + amount;
-    this.#lastAdded = this.#latest;
   }
 
   total(nowMs: number): number {
     this.#forget(nowMs);
     return this.#counts.reduce((sum, count) => sum + count, 0);
-  }
-
-  /** Nothing was added in the window, whoever looked. */
-  isQuiet(nowMs: number): boolean {
-    return Math.floor(nowMs / this.#bucketMs) - this.#lastAdded >= this.#counts.length;
   }
 
   /** Empties the buckets that time has moved past. */

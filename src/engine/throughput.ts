@@ -1,12 +1,6 @@
 import type { TaskEvent } from '../protocol/events.js';
-import { lastHour, lastMinute, type RecentCount } from './recent-count.js';
-
-interface Recent {
-  readonly started: RecentCount;
-  readonly completed: RecentCount;
-  readonly failed: RecentCount;
-  readonly durationMs: RecentCount;
-}
+import { QueueTally } from './queue-tally.js';
+import { lastHour, lastMinute } from './recent-count.js';
 
 export interface RecentTotals {
   readonly started: number;
@@ -21,16 +15,20 @@ const forgetEveryMs = 60_000;
 
 /** What this process saw happen lately. */
 export class Throughput {
-  readonly #all = recent();
-  readonly #byQueue = new Map<string, Recent>();
-  readonly #maxQueues: number;
+  readonly #all = {
+    started: lastMinute(),
+    completed: lastMinute(),
+    failed: lastMinute(),
+    durationMs: lastMinute(),
+  };
+  readonly #byQueue: QueueTally;
   #nextForgettingMs = -Infinity;
   readonly lapsed = lastHour();
   readonly timedOut = lastHour();
   readonly reoffered = lastHour();
 
   constructor(maxQueues = defaultMaxQueues) {
-    this.#maxQueues = maxQueues;
+    this.#byQueue = new QueueTally(maxQueues);
   }
 
   /** How many queues are counted one by one. */
@@ -40,67 +38,39 @@ export class Throughput {
 
   note(event: TaskEvent): void {
     const nowMs = event.at.getTime();
-    if (nowMs >= this.#nextForgettingMs) this.#forgetQuiet(nowMs);
+    if (nowMs >= this.#nextForgettingMs) {
+      this.#nextForgettingMs = nowMs + forgetEveryMs;
+      this.#byQueue.forgetQuiet(nowMs);
+    }
     if (event.outcome === 'lapsed') this.lapsed.add(nowMs);
     if (event.outcome === 'timed_out') this.timedOut.add(nowMs);
     const kind = kindOf(event);
     if (kind === null) return;
-    count(this.#all, kind, event, nowMs);
-    count(this.#ofQueue(event.queue), kind, event, nowMs);
+    const durationMs = kind === 'completed' ? (event.durationMs ?? 0) : 0;
+    this.#all[kind].add(nowMs);
+    this.#all.durationMs.add(nowMs, durationMs);
+    this.#byQueue.add(event.queue, kind, nowMs, durationMs);
   }
 
   lastMinute(nowMs: number, queue?: string): RecentTotals {
-    const counts = queue === undefined ? this.#all : this.#byQueue.get(queue);
     return {
-      started: counts?.started.total(nowMs) ?? 0,
-      completed: counts?.completed.total(nowMs) ?? 0,
-      failed: counts?.failed.total(nowMs) ?? 0,
+      started: this.#total('started', nowMs, queue),
+      completed: this.#total('completed', nowMs, queue),
+      failed: this.#total('failed', nowMs, queue),
     };
   }
 
   /** Of those that completed in the last minute; null when none did. */
   averageDurationSeconds(nowMs: number, queue?: string): number | null {
-    const counts = queue === undefined ? this.#all : this.#byQueue.get(queue);
-    const completed = counts?.completed.total(nowMs) ?? 0;
-    return counts === undefined || completed === 0
-      ? null
-      : counts.durationMs.total(nowMs) / completed / 1000;
+    const completed = this.#total('completed', nowMs, queue);
+    return completed === 0 ? null : this.#total('durationMs', nowMs, queue) / completed / 1000;
   }
 
-  #forgetQuiet(nowMs: number): void {
-    this.#nextForgettingMs = nowMs + forgetEveryMs;
-    for (const [queue, { started, completed, failed }] of this.#byQueue) {
-      const isQuiet = [started, completed, failed].every((count) => count.isQuiet(nowMs));
-      if (isQuiet) this.#byQueue.delete(queue);
-    }
+  #total(kind: keyof RecentTotals | 'durationMs', nowMs: number, queue?: string): number {
+    return queue === undefined
+      ? this.#all[kind].total(nowMs)
+      : this.#byQueue.total(queue, kind, nowMs);
   }
-
-  #ofQueue(queue: string): Recent | undefined {
-    const known = this.#byQueue.get(queue);
-    if (known !== undefined || this.#byQueue.size >= this.#maxQueues) return known;
-    const created = recent();
-    this.#byQueue.set(queue, created);
-    return created;
-  }
-}
-
-function count(
-  counts: Recent | undefined,
-  kind: keyof RecentTotals,
-  { durationMs = 0 }: TaskEvent,
-  nowMs: number,
-): void {
-  counts?.[kind].add(nowMs);
-  if (kind === 'completed') counts?.durationMs.add(nowMs, durationMs);
-}
-
-function recent(): Recent {
-  return {
-    started: lastMinute(),
-    completed: lastMinute(),
-    failed: lastMinute(),
-    durationMs: lastMinute(),
-  };
 }
 
 function kindOf({ from, to, outcome }: TaskEvent): keyof RecentTotals | null {

@@ -1,36 +1,25 @@
-import { isRefuted, type Failures, type FailuresInARow, type Successes } from '../domain/bench.js';
+import { isRefuted, type Failures, type FailuresInARow } from '../domain/bench.js';
 import type { WorkerId } from '../domain/ids.js';
+import { Witnesses } from './witnesses.js';
 
 /** A success longer ago says little about now. Tasks may take minutes, so it is not a few seconds. */
 const successCountsMs = 10 * 60_000;
 const maxWorkers = 10_000;
 const maxKindsOfWorker = 20;
-const maxKinds = 10_000;
-const maxWitnesses = 4;
 
 /** How workers did lately, as far as they reported it to this server; by `performance.now()`. */
 export class TrackRecord {
   readonly #failing = new Map<WorkerId, Map<string, Failures>>();
-  /** Who did a kind of task well when last heard of: a few of them, the latest last. */
-  readonly #succeeding = new Map<string, Map<WorkerId, Successes>>();
+  readonly #succeeding = new Witnesses();
 
   succeeded(workerId: WorkerId, kind: string, nowMs: number): void {
     this.#failing.delete(workerId);
-    let witnesses = this.#succeeding.get(kind);
-    if (witnesses === undefined) {
-      witnesses = new Map();
-      this.#succeeding.set(kind, witnesses);
-      dropOldest(this.#succeeding, maxKinds);
-    }
-    const sinceMs = witnesses.get(workerId)?.sinceMs ?? nowMs;
-    witnesses.delete(workerId);
-    witnesses.set(workerId, { sinceMs, lastMs: nowMs });
-    dropOldest(witnesses, maxWitnesses);
+    this.#succeeding.add(kind, workerId, nowMs);
   }
 
   /** It no longer shows that the kind can be done. */
   stumbled(workerId: WorkerId, kind: string): void {
-    this.#succeeding.get(kind)?.delete(workerId);
+    this.#succeeding.delete(kind, workerId);
   }
 
   failed(workerId: WorkerId, kind: string, begunMs: number, nowMs: number): void {
@@ -69,20 +58,18 @@ export class TrackRecord {
     failures: Failures,
     nowMs: number,
   ): readonly WorkerId[] {
-    const witnesses = [...(this.#succeeding.get(kind) ?? [])];
-    return witnesses
-      .filter(([workerId, successes]) => {
+    return this.#succeeding
+      .of(kind)
+      .filter(({ workerId, ...successes }) => {
         if (workerId === except || nowMs - successes.lastMs >= successCountsMs) return false;
         return isRefuted(failures, successes);
       })
-      .map(([workerId]) => workerId);
+      .map(({ workerId }) => workerId);
   }
 
   /** They have left, or are benched themselves. */
   dismiss(witnesses: readonly WorkerId[]): void {
-    for (const succeeding of this.#succeeding.values()) {
-      for (const workerId of witnesses) succeeding.delete(workerId);
-    }
+    this.#succeeding.deleteAll(witnesses);
   }
 }
 
