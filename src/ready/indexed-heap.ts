@@ -4,6 +4,18 @@ export interface Placed {
   place: number;
 }
 
+/** Most heaps hold no more, and there may be a million heaps. */
+const fewItems = 4;
+
+/** Made for just so many: one that grows by `push` is made for 17 more. */
+function withOneMore<T>(items: readonly T[], item: T): T[] {
+  const { length } = items;
+  const grown = new Array<T>(length + 1);
+  for (let place = 0; place < length; place += 1) grown[place] = items[place] as T;
+  grown[length] = item;
+  return grown;
+}
+
 /** A binary heap whose items know their place, so that any of them can be moved or removed. */
 export class IndexedHeap<T extends Placed> {
   #items: T[] = [];
@@ -33,10 +45,10 @@ export class IndexedHeap<T extends Placed> {
   }
 
   push(item: T): void {
-    // An array that grows by its first item is made for 17.
-    if (this.#items.length === 0) this.#items = [item];
+    const { length } = this.#items;
+    if (length < fewItems) this.#items = withOneMore(this.#items, item);
     else this.#items.push(item);
-    this.#siftUp(item, this.#items.length - 1);
+    this.#siftUp(item, length);
   }
 
   pop(): T | undefined {

@@ -49,18 +49,17 @@ export class LaneDirectory {
   }
 
   findLane(lane: Lane): ReadyLane | null {
-    return this.#queues.get(lane.queue)?.lanes.get(routingGroupKey(lane)) ?? null;
+    return this.#queues.get(lane.queue)?.findLane(routingGroupKey(lane)) ?? null;
   }
 
   ensureLane(lane: Lane): ReadyLane {
     const queue = this.ensureQueue(lane.queue);
     const route = routingGroupKey(lane);
-    let readyLane = queue.lanes.get(route);
-    if (readyLane === undefined) {
+    let readyLane = queue.findLane(route);
+    if (readyLane === null) {
       const group = this.#ensureGroup(route, { ...lane, shared: queue.shared });
       readyLane = new ReadyLane(lane, queue, group);
-      // Not `route`: one text for all lanes of the group.
-      queue.lanes.set(group.route, readyLane);
+      queue.addLane(readyLane);
       group.laneCount += 1;
     }
     return readyLane;
@@ -68,10 +67,10 @@ export class LaneDirectory {
 
   /** To be told when a queue has come to share other limits: its lanes wait with others now. */
   regroup(queue: Queue, nowMs: number): void {
-    for (const [route, lane] of queue.lanes) {
+    for (const lane of queue.lanes) {
       lane.group.leave(lane);
       this.#leaveGroup(lane);
-      lane.group = this.#ensureGroup(route, { ...lane.lane, shared: queue.shared });
+      lane.group = this.#ensureGroup(lane.route, { ...lane.lane, shared: queue.shared });
       lane.group.laneCount += 1;
       lane.group.reopen(lane, nowMs);
     }
@@ -129,7 +128,7 @@ export class LaneDirectory {
   }
 
   #forgetQueue(queue: Queue): void {
-    for (const lane of queue.lanes.values()) {
+    for (const lane of queue.lanes) {
       this.#idleLanes.delete(lane);
       this.#forgetLane(lane);
     }
@@ -138,7 +137,7 @@ export class LaneDirectory {
 
   #forgetLane(lane: ReadyLane): void {
     lane.group.leave(lane);
-    lane.queue.lanes.delete(lane.group.route);
+    lane.queue.removeLane(lane);
     this.#leaveGroup(lane);
   }
 

@@ -18,12 +18,17 @@ export function liveQueue(queue: Queue | null, nowMs: number): LiveQueue {
       buckets: [],
     };
   }
-  const [high, medium, low] = queue.depth;
+  let high = 0;
+  let medium = 0;
+  let low = 0;
   let mediumToHigh = 0;
   let lowToHigh = 0;
   let lowToMedium = 0;
   let oldest = Number.POSITIVE_INFINITY;
-  for (const lane of queue.lanes.values()) {
+  for (const lane of queue.lanes) {
+    high += lane.sizeOf(0);
+    medium += lane.sizeOf(1);
+    low += lane.sizeOf(2);
     mediumToHigh += lane.countAged(1, 0, nowMs);
     lowToHigh += lane.countAged(2, 0, nowMs);
     lowToMedium += lane.countAged(2, 1, nowMs);

@@ -228,7 +228,7 @@ export class MemoryReadyQueue implements ReadyQueue {
     if (!entry?.waitsIn) return null;
     const nowMs = this.#clock.nowMs();
     let count = 0;
-    for (const lane of entry.queue.lanes.values()) {
+    for (const lane of entry.queue.lanes) {
       count += lane.countBefore(entry, nowMs, limit - count);
     }
     return count;
@@ -401,7 +401,7 @@ export class MemoryReadyQueue implements ReadyQueue {
       const queue = this.#directory.findQueue(name);
       if (queue === null) continue;
       for (const group of groups) {
-        const lane = queue.lanes.get(group.route);
+        const lane = queue.findLane(group.route);
         if (lane?.group === group) sources.push(new NamedLane(lane));
       }
     }
@@ -480,7 +480,7 @@ export class MemoryReadyQueue implements ReadyQueue {
   #wakeFor(queue: Queue, nowMs: number): void {
     const count = wakesOnOpening(queue, nowMs);
     if (count === 0) return;
-    const holding = [...queue.lanes.values()].filter(({ size }) => size > 0);
+    const holding = queue.lanes.filter(({ size }) => size > 0);
     this.#wake({ lanes: holding.map(({ lane }) => lane), count });
   }
 
@@ -500,7 +500,7 @@ export class MemoryReadyQueue implements ReadyQueue {
     const present = { nowMs, lastOut: this.#out.last };
     if (!configureQueue(queue, configured, limits, present)) return null;
     if (queue.sharedKey !== sharedKey) this.#directory.regroup(queue, nowMs);
-    else for (const lane of queue.lanes.values()) lane.group.reopen(lane, nowMs);
+    else for (const lane of queue.lanes) lane.group.reopen(lane, nowMs);
     this.#directory.noteQueue(queue);
     return queue;
   }

@@ -11,9 +11,13 @@ import type { Placed } from './indexed-heap.js';
 import { isTakenBefore, type Ordered } from './queue-order.js';
 import { sharedKey, type SharedLimit } from './shared-limits.js';
 
-const defaultAgeingTable = new AgeingTable(defaultAgeing);
 const never = Number.POSITIVE_INFINITY;
 const none: readonly never[] = [];
+
+interface QueueLane {
+  /** No two lanes of a queue have the same. */
+  readonly route: string;
+}
 
 interface QueueEntry extends Ordered {
   readonly cost: Cost;
@@ -32,6 +36,26 @@ export interface QueueConfiguration {
   readonly shared: readonly SharedLimit[];
 }
 
+interface Told extends Omit<QueueConfiguration, 'version'> {
+  readonly version: number | null;
+  readonly ageing: AgeingTable;
+  readonly sharedKey: string;
+  readonly areDefaults: boolean;
+}
+
+/** One for all queues that were never configured: most of them. */
+const nothingTold: Told = {
+  version: null,
+  settings: defaultQueueSettings,
+  pausedUntilMs: Number.NEGATIVE_INFINITY,
+  probes: null,
+  own: none,
+  shared: none,
+  ageing: new AgeingTable(defaultAgeing),
+  sharedKey: '',
+  areDefaults: true,
+};
+
 /** How many more may be taken under the present version. */
 export interface Probes {
   left: number;
@@ -49,18 +73,12 @@ export interface Review<Q> extends Placed {
  * What the ready queue knows of one queue: its settings, its lanes, its slots, its limits and its
  * turn. L: its lanes, E: their entries.
  */
-export class QueueState<L, E extends QueueEntry> {
+export class QueueState<L extends QueueLane, E extends QueueEntry> {
   readonly name: string;
-  /** Null: never configured. */
-  version: number | null = null;
-  settings: QueueSettings = defaultQueueSettings;
-  ageing: AgeingTable = defaultAgeingTable;
-  /** By task type and capability set: see `routingGroupKey`. */
-  readonly lanes = new Map<string, L>();
   idleBefore: QueueState<L, E> | null = null;
   idleAfter: QueueState<L, E> | null = null;
-  /** Waiting entries by submitted rank. */
-  readonly depth: [number, number, number] = [0, 0, 0];
+  /** Entries in its lanes. */
+  waiting = 0;
   /** How many of its windows are behind. */
   behind = 0;
   /** Taken or running: what counts against `maxConcurrency`. */
@@ -68,21 +86,48 @@ export class QueueState<L, E extends QueueEntry> {
   running = 0;
   /** Grows with every service, across all queues; 0 before the first offer. */
   turn = 0;
-  own: readonly Bucket[] = none;
-  /** Sorted by name. */
-  shared: readonly SharedLimit[] = none;
-  sharedKey = '';
   /** Waits for tokens of the queue's own, and what comes after it in the queue waits for it. */
   short: E | null = null;
-  // Made when first needed: most queues have no limits, and there may be a million queues.
+  #told = nothingTold;
+  // Made when first needed: most queues have one lane and no limits, and there may be a million queues.
+  #lane: L | null = null;
+  #otherLanes: Map<string, L> | null = null;
   #parked: Set<L> | null = null;
   #review: Review<QueueState<L, E>> | null = null;
-  #pausedUntilMs = Number.NEGATIVE_INFINITY;
-  #probes: Probes | null = null;
-  #hasDefaults = true;
 
   constructor(name: string) {
     this.name = name;
+  }
+
+  /** Null: never configured. */
+  get version(): number | null {
+    return this.#told.version;
+  }
+
+  get settings(): QueueSettings {
+    return this.#told.settings;
+  }
+
+  get ageing(): AgeingTable {
+    return this.#told.ageing;
+  }
+
+  get own(): readonly Bucket[] {
+    return this.#told.own;
+  }
+
+  /** Sorted by name. */
+  get shared(): readonly SharedLimit[] {
+    return this.#told.shared;
+  }
+
+  get sharedKey(): string {
+    return this.#told.sharedKey;
+  }
+
+  get lanes(): readonly L[] {
+    if (this.#lane === null) return none;
+    return this.#otherLanes === null ? [this.#lane] : [this.#lane, ...this.#otherLanes.values()];
   }
 
   /** Lanes that left the index of their group until this queue opens to them. */
@@ -95,15 +140,12 @@ export class QueueState<L, E extends QueueEntry> {
     return this.#review;
   }
 
-  get waiting(): number {
-    return this.depth[0] + this.depth[1] + this.depth[2];
-  }
-
   /** How many more may be taken, as far as slots and probes go. */
   get places(): number {
-    const { maxConcurrency } = this.settings;
+    const { settings, probes } = this.#told;
+    const { maxConcurrency } = settings;
     const freeSlots = maxConcurrency === null ? never : maxConcurrency - this.slotsInUse;
-    return this.#probes === null ? freeSlots : Math.min(freeSlots, this.#probes.left);
+    return probes === null ? freeSlots : Math.min(freeSlots, probes.left);
   }
 
   get hasLimits(): boolean {
@@ -113,7 +155,32 @@ export class QueueState<L, E extends QueueEntry> {
   /** Holds nothing, and would be made again just as it is, but for its turn and version. */
   get isIdle(): boolean {
     const holdsNothing = this.slotsInUse === 0 && this.waiting === 0 && this.behind === 0;
-    return this.#hasDefaults && holdsNothing;
+    return this.#told.areDefaults && holdsNothing;
+  }
+
+  findLane(route: string): L | null {
+    return this.#lane?.route === route ? this.#lane : (this.#otherLanes?.get(route) ?? null);
+  }
+
+  addLane(lane: L): void {
+    if (this.#lane === null) {
+      this.#lane = lane;
+      return;
+    }
+    this.#otherLanes ??= new Map();
+    this.#otherLanes.set(lane.route, lane);
+  }
+
+  removeLane(lane: L): void {
+    if (this.#lane !== lane) {
+      this.#otherLanes?.delete(lane.route);
+      return;
+    }
+    this.#lane = null;
+    const [other] = this.#otherLanes?.values() ?? none;
+    if (other === undefined) return;
+    this.#otherLanes?.delete(other.route);
+    this.#lane = other;
   }
 
   park(lane: L): void {
@@ -125,16 +192,15 @@ export class QueueState<L, E extends QueueEntry> {
     this.#parked?.delete(lane);
   }
 
-  configure({ version, settings, pausedUntilMs, probes, own, shared }: QueueConfiguration): void {
-    this.version = version;
-    this.settings = settings;
-    this.ageing = new AgeingTable(settings.ageing);
-    this.own = own;
-    this.shared = shared;
-    this.sharedKey = sharedKey(shared);
-    this.#pausedUntilMs = settings.paused ? pausedUntilMs : Number.NEGATIVE_INFINITY;
-    this.#probes = probes;
-    this.#hasDefaults = runsByDefault(settings) && probes === null;
+  configure(configuration: QueueConfiguration): void {
+    const { settings, pausedUntilMs, probes, shared } = configuration;
+    this.#told = {
+      ...configuration,
+      pausedUntilMs: settings.paused ? pausedUntilMs : Number.NEGATIVE_INFINITY,
+      ageing: new AgeingTable(settings.ageing),
+      sharedKey: sharedKey(shared),
+      areDefaults: runsByDefault(settings) && probes === null,
+    };
   }
 
   /**
@@ -144,7 +210,7 @@ export class QueueState<L, E extends QueueEntry> {
   opensAt(nowMs: number): number {
     if (this.places <= 0) return never;
     for (const { bucket } of this.shared) if (bucket === null) return never;
-    return Math.max(nowMs, this.#pausedUntilMs);
+    return Math.max(nowMs, this.#told.pausedUntilMs);
   }
 
   /** From when on this entry may be taken, as far as the queue alone decides. */
@@ -191,12 +257,13 @@ export class QueueState<L, E extends QueueEntry> {
   }
 
   spend({ cost }: E, takeId: string, nowMs: number): void {
-    if (this.#probes !== null) this.#probes.left -= 1;
+    if (this.#told.probes !== null) this.#told.probes.left -= 1;
     for (const bucket of this.own) bucket.spend(cost, takeId, nowMs);
     for (const { bucket } of this.shared) bucket?.spend(cost, takeId, nowMs);
   }
 
   refundProbe({ outNumber }: E): void {
-    if (this.#probes !== null && outNumber > this.#probes.afterOut) this.#probes.left += 1;
+    const { probes } = this.#told;
+    if (probes !== null && outNumber > probes.afterOut) probes.left += 1;
   }
 }

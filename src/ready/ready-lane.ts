@@ -6,7 +6,7 @@ import { IndexedHeap, type Placed } from './indexed-heap.js';
 import type { LeftLine } from './left-line.js';
 import { isOlder, isTakenBefore, type Ordered } from './queue-order.js';
 import type { QueueState } from './queue-state.js';
-import type { Alarm, GroupLane, RoutingGroup, Turn } from './routing-group.js';
+import type { Alarm, GroupLane, RoutingGroup } from './routing-group.js';
 
 /** A task that the ready queue holds. */
 export interface ReadyEntry extends Placed, Ordered {
@@ -33,6 +33,9 @@ export type Queue = QueueState<ReadyLane, ReadyEntry>;
  * first one leaves first: then how many are before one is known without counting them.
  */
 class Window extends IndexedHeap<ReadyEntry> {
+  readonly rank: PriorityRank;
+  /** The window of another priority of the same lane. */
+  readonly next: Window | null;
   /** Null: all of its line is or was in it. */
   left: LeftLine | null = null;
   #latest: ReadyEntry | null = null;
@@ -40,8 +43,10 @@ class Window extends IndexedHeap<ReadyEntry> {
   #left = 0;
   #inOrder = true;
 
-  constructor() {
+  constructor(rank: PriorityRank, next: Window | null) {
     super(isOlder);
+    this.rank = rank;
+    this.next = next;
   }
 
   override push(entry: ReadyEntry): void {
@@ -84,13 +89,15 @@ export class ReadyLane implements GroupLane<ReadyLane> {
   readonly queue: Queue;
   /** Another one when its queue comes to share other limits. */
   group: RoutingGroup<ReadyLane>;
-  readonly turn: Turn<ReadyLane> = { place: -1, lane: this, level: 0, turn: 0 };
+  place = -1;
+  level: PriorityRank = 0;
+  turn = 0;
   readonly promotion: Alarm<ReadyLane> = { place: -1, lane: this, atMs: 0 };
   parking: Alarm<ReadyLane> | null = null;
   idleBefore: ReadyLane | null = null;
   idleAfter: ReadyLane | null = null;
   // Made when first needed: most lanes see one priority, and there may be a million lanes.
-  readonly #windows: [Window | null, Window | null, Window | null] = [null, null, null];
+  #windows: Window | null = null;
   #size = 0;
 
   constructor(lane: Lane, queue: Queue, group: RoutingGroup<ReadyLane>) {
@@ -103,37 +110,46 @@ export class ReadyLane implements GroupLane<ReadyLane> {
     return this.#size;
   }
 
+  /** By task type and capability set: see `routingGroupKey`. */
+  get route(): string {
+    return this.group.route;
+  }
+
   sizeOf(rank: PriorityRank): number {
-    return this.#windows[rank]?.size ?? 0;
+    return this.#find(rank)?.size ?? 0;
   }
 
   /** Nothing would be forgotten with it. */
   get isIdle(): boolean {
-    return this.#size === 0 && this.#windows.every((window) => (window?.left ?? null) === null);
+    if (this.#size > 0) return false;
+    for (let window = this.#windows; window !== null; window = window.next) {
+      if (window.left !== null) return false;
+    }
+    return true;
   }
 
   youngest(rank: PriorityRank): ReadyEntry | null {
-    return this.#windows[rank]?.last() ?? null;
+    return this.#find(rank)?.last() ?? null;
   }
 
   leftOf(rank: PriorityRank): LeftLine | null {
-    return this.#windows[rank]?.left ?? null;
+    return this.#find(rank)?.left ?? null;
   }
 
   setLeft(rank: PriorityRank, left: LeftLine | null): void {
-    this.#window(rank).left = left;
+    this.#ensure(rank).left = left;
   }
 
   push(entry: ReadyEntry): void {
-    this.#window(entry.rank).push(entry);
+    this.#ensure(entry.rank).push(entry);
     this.#size += 1;
-    this.queue.depth[entry.rank] += 1;
+    this.queue.waiting += 1;
   }
 
   remove(entry: ReadyEntry): void {
-    this.#windows[entry.rank]?.remove(entry);
+    this.#find(entry.rank)?.remove(entry);
     this.#size -= 1;
-    this.queue.depth[entry.rank] -= 1;
+    this.queue.waiting -= 1;
     entry.waitsIn = null;
   }
 
@@ -143,8 +159,8 @@ export class ReadyLane implements GroupLane<ReadyLane> {
 
   levelAt(nowMs: number): PriorityRank {
     let best: PriorityRank = 2;
-    for (const window of this.#windows) {
-      const head = window?.peek();
+    for (let window = this.#windows; window !== null; window = window.next) {
+      const head = window.peek();
       if (head === undefined) continue;
       const level = levelOf(head, nowMs);
       if (level < best) best = level;
@@ -155,8 +171,8 @@ export class ReadyLane implements GroupLane<ReadyLane> {
   /** When the next of its heads becomes more urgent. */
   promotesAt(nowMs: number): number {
     let first = Number.POSITIVE_INFINITY;
-    for (const window of this.#windows) {
-      const head = window?.peek();
+    for (let window = this.#windows; window !== null; window = window.next) {
+      const head = window.peek();
       if (head === undefined) continue;
       const level = levelOf(head, nowMs);
       if (level === 0) continue;
@@ -176,8 +192,8 @@ export class ReadyLane implements GroupLane<ReadyLane> {
   head(nowMs: number): ReadyEntry | null {
     const { ageing } = this.queue;
     let best: ReadyEntry | null = null;
-    for (const window of this.#windows) {
-      const head = window?.peek();
+    for (let window = this.#windows; window !== null; window = window.next) {
+      const head = window.peek();
       if (head === undefined) continue;
       if (best === null || isTakenBefore(ageing, head, best, nowMs)) best = head;
     }
@@ -189,9 +205,8 @@ export class ReadyLane implements GroupLane<ReadyLane> {
     const { ageing } = this.queue;
     const isBefore = (other: ReadyEntry) => isTakenBefore(ageing, other, entry, nowMs);
     let count = 0;
-    for (const [rank, window] of this.#windows.entries()) {
-      if (window === null) continue;
-      const isOwn = entry.waitsIn === this && entry.rank === rank;
+    for (let window = this.#windows; window !== null; window = window.next) {
+      const isOwn = entry.waitsIn === this && entry.rank === window.rank;
       const most = limit - count;
       count += isOwn
         ? window.countBefore(entry, isBefore, most)
@@ -204,19 +219,25 @@ export class ReadyLane implements GroupLane<ReadyLane> {
   countAged(rank: PriorityRank, level: PriorityRank, nowMs: number): number {
     const eligibleBy = nowMs - this.queue.ageing.ageFor(rank, level);
     const isAged = (entry: ReadyEntry) => entry.eligibleAt <= eligibleBy;
-    return this.#windows[rank]?.countFirst(isAged, Number.POSITIVE_INFINITY) ?? 0;
+    return this.#find(rank)?.countFirst(isAged, Number.POSITIVE_INFINITY) ?? 0;
   }
 
   oldestEligibleAt(): number {
     let oldest = Number.POSITIVE_INFINITY;
-    for (const window of this.#windows) {
-      oldest = Math.min(oldest, window?.peek()?.eligibleAt ?? Number.POSITIVE_INFINITY);
+    for (let window = this.#windows; window !== null; window = window.next) {
+      oldest = Math.min(oldest, window.peek()?.eligibleAt ?? Number.POSITIVE_INFINITY);
     }
     return oldest;
   }
 
-  #window(rank: PriorityRank): Window {
-    return (this.#windows[rank] ??= new Window());
+  #find(rank: PriorityRank): Window | null {
+    let window = this.#windows;
+    while (window !== null && window.rank !== rank) window = window.next;
+    return window;
+  }
+
+  #ensure(rank: PriorityRank): Window {
+    return this.#find(rank) ?? (this.#windows = new Window(rank, this.#windows));
   }
 }
 

@@ -2,23 +2,17 @@ import type { PriorityRank } from '../domain/priority.js';
 import { IndexedHeap, type Placed } from './indexed-heap.js';
 import type { SharedLimit } from './shared-limits.js';
 
-/** A lane's place among those that may be taken from. */
-export interface Turn<L> extends Placed {
-  readonly lane: L;
-  /** Of the lane's most urgent head. */
-  level: PriorityRank;
-  /** Of its queue when last looked at: too small, never too large, once served elsewhere. */
-  turn: number;
-}
-
 export interface Alarm<L> extends Placed {
   readonly lane: L;
   atMs: number;
 }
 
-/** What a group needs to know of a lane to give it its turn. */
-export interface GroupLane<L> {
-  readonly turn: Turn<L>;
+/** What a group needs to know of a lane to give it its turn; its place is among those that may be taken from. */
+export interface GroupLane<L> extends Placed {
+  /** Of its most urgent head when last looked at. */
+  level: PriorityRank;
+  /** Of its queue when last looked at: too small, never too large, once served elsewhere. */
+  turn: number;
   readonly promotion: Alarm<L>;
   /** Null until first parked: most lanes never are. */
   parking: Alarm<L> | null;
@@ -57,7 +51,7 @@ export class RoutingGroup<L extends GroupLane<L>> implements GroupTraits {
   readonly shared: readonly SharedLimit[];
   /** Lanes that exist, with or without entries. */
   laneCount = 0;
-  readonly #index = new IndexedHeap<Turn<L>>(comesFirst);
+  readonly #index = new IndexedHeap<L>(comesFirst);
   readonly #promotions = new IndexedHeap<Alarm<L>>(isEarlier);
   readonly #parked = new IndexedHeap<Alarm<L>>(isEarlier);
 
@@ -75,15 +69,13 @@ export class RoutingGroup<L extends GroupLane<L>> implements GroupTraits {
 
   /** Some lane that holds something. */
   get anyLane(): L | null {
-    return (this.#index.peek() ?? this.#parked.peek())?.lane ?? null;
+    return this.#index.peek() ?? this.#parked.peek()?.lane ?? null;
   }
 
   /** To be told when a lane's heads have changed, or its queue may have opened to them. */
   reopen(lane: L, nowMs: number): void {
     this.#unpark(lane);
-    // The promotion of a lane that emptied stays where it is: a heap of thousands would be put in
-    // order for it, and the lane's next task needs it again.
-    if (lane.size === 0) displace(this.#index, lane.turn);
+    if (lane.size === 0) displace(this.#index, lane);
     else this.#enterIndex(lane, nowMs);
   }
 
@@ -96,7 +88,7 @@ export class RoutingGroup<L extends GroupLane<L>> implements GroupTraits {
   /** A lane that moves to another group, or is forgotten. */
   leave(lane: L): void {
     this.#unpark(lane);
-    displace(this.#index, lane.turn);
+    displace(this.#index, lane);
     displace(this.#promotions, lane.promotion);
   }
 
@@ -107,8 +99,8 @@ export class RoutingGroup<L extends GroupLane<L>> implements GroupTraits {
       due = this.#parked.peek();
     }
     for (let due = this.#promotions.peek(); due !== undefined && due.atMs <= nowMs;) {
-      if (due.lane.size === 0) displace(this.#promotions, due);
-      else this.reopen(due.lane, nowMs);
+      this.#promotions.remove(due);
+      if (due.lane.size > 0) this.reopen(due.lane, nowMs);
       due = this.#promotions.peek();
     }
   }
@@ -116,18 +108,17 @@ export class RoutingGroup<L extends GroupLane<L>> implements GroupTraits {
   /** The lane whose turn it is, of those that are not parked. To be asked once caught up. */
   first(): L | null {
     while (true) {
-      const turn = this.#index.peek();
-      if (turn === undefined) return null;
-      const { lane } = turn;
-      if (turn.turn === lane.queue.turn) return lane;
-      turn.turn = lane.queue.turn;
-      this.#index.update(turn);
+      const lane = this.#index.peek();
+      if (lane === undefined) return null;
+      if (lane.turn === lane.queue.turn) return lane;
+      lane.turn = lane.queue.turn;
+      this.#index.update(lane);
     }
   }
 
   park(lane: L, untilMs: number): void {
     // Its promotion stays due: another head may come first then, and cost less.
-    displace(this.#index, lane.turn);
+    displace(this.#index, lane);
     lane.parking ??= { place: -1, lane, atMs: untilMs };
     lane.parking.atMs = untilMs;
     place(this.#parked, lane.parking);
@@ -147,13 +138,21 @@ export class RoutingGroup<L extends GroupLane<L>> implements GroupTraits {
   }
 
   #enterIndex(lane: L, nowMs: number): void {
-    const { turn, promotion } = lane;
-    turn.level = lane.levelAt(nowMs);
-    turn.turn = lane.queue.turn;
-    place(this.#index, turn);
-    promotion.atMs = lane.promotesAt(nowMs);
-    if (promotion.atMs < Number.POSITIVE_INFINITY) place(this.#promotions, promotion);
-    else displace(this.#promotions, promotion);
+    lane.level = lane.levelAt(nowMs);
+    lane.turn = lane.queue.turn;
+    place(this.#index, lane);
+    this.#promoteBy(lane.promotion, lane.promotesAt(nowMs));
+  }
+
+  /**
+   * One that is due too early stays where it is, and is looked at in vain: a heap of thousands would
+   * be put in order whenever a head leaves.
+   */
+  #promoteBy(promotion: Alarm<L>, atMs: number): void {
+    const isDueBefore = promotion.place >= 0 && promotion.atMs <= atMs;
+    if (isDueBefore || atMs === Number.POSITIVE_INFINITY) return;
+    promotion.atMs = atMs;
+    place(this.#promotions, promotion);
   }
 
   #unpark(lane: L): void {
@@ -163,7 +162,7 @@ export class RoutingGroup<L extends GroupLane<L>> implements GroupTraits {
   }
 }
 
-function comesFirst<L>(a: Turn<L>, b: Turn<L>): boolean {
+function comesFirst<L>(a: GroupLane<L>, b: GroupLane<L>): boolean {
   return a.level === b.level ? a.turn < b.turn : a.level < b.level;
 }
 
