@@ -44,6 +44,14 @@ describeOnEveryDatabase('readLines', (db) => {
     });
   });
 
+  it('R-CH4: each has its own cost, also beside those that cost nothing', async () => {
+    const tasks = [null, '{"t":2}', null, '{"t":3,"u":1}'].map((costJson) => newTask({ costJson }));
+    await submitTasks(db(), tasks, now);
+    const [line = []] = await readLines(db(), [wanted('default', 'medium', 9)], null);
+    expect(idsOf(line)).toEqual(idsOf(tasks));
+    expect(line.map(({ cost }) => cost)).toEqual([{}, { t: 2 }, {}, { t: 3, u: 1 }]);
+  });
+
   it('R-CH8: goes on exactly where it is told to, to the microsecond', async () => {
     for (let n = 0; n < 20; n += 1) await submitTasks(db(), newTasks(3), null);
     const [all = []] = await readLines(db(), [wanted('default', 'medium', 100)], null);

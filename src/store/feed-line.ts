@@ -1,14 +1,15 @@
+import type { TaskId } from '../domain/ids.js';
 import { rankOf } from '../domain/priority.js';
+import type { Cost } from '../domain/queue-settings.js';
 import { arrayLiteral, column } from './columns.js';
 import { prepared, type Instant, type Queryable } from './database.js';
 import {
-  readyIn,
+  costOf,
   readyOf,
   type LinePosition,
   type LineWindow,
   type ReadyRow,
   type ReadyTaskRow,
-  type WindowRow,
 } from './task-row.js';
 
 export interface WantedFromLine {
@@ -22,35 +23,51 @@ export interface WantedFromLine {
  * Of each line the next ones from a position on. Index: tasks_line, entered at the position, so that
  * the cost is what is read, however many are behind them and however many were claimed before them.
  * A position is exact: milliseconds that come from microseconds are rounded back to them.
+ *
+ * A line is one row of the answer, with a list in each column: as rows of their own, a task cost this
+ * process 2.6 µs to read instead of 0.9. Not as text to be split: a piece keeps the whole in memory.
  */
 const readLinesSql = prepared(`
 select
-  wanted.n, task.id, task.seq, task.cost,
-  date_part('epoch', coalesce($8::timestamptz, now()) - task.eligible_at) * 1000 as age_ms,
-  date_part('epoch', task.eligible_at) * 1000 as eligible_ms
+  line.ids, line.seqs, line.eligible_ms, line.costs,
+  date_part('epoch', coalesce($8::timestamptz, now())) * 1000 as now_ms
 from
   unnest(
     $1::text[], $2::text[], $3::text[], $4::smallint[], $5::float8[], $6::bigint[], $7::integer[]
   ) with ordinality as wanted (queue, task_type, capabilities, priority, from_ms, from_seq, most, n),
   lateral (
-    select id, seq, cost, eligible_at
-    from sluice.tasks line
-    where line.queue = wanted.queue and line.task_type = wanted.task_type
-      and line.capabilities = wanted.capabilities::text[] and line.priority = wanted.priority
-      and line.status = 'queued'
-      and (line.eligible_at, line.seq) >= (
-        case
-          when wanted.from_ms = '-infinity' then '-infinity'
-          else timestamptz 'epoch' + round(wanted.from_ms * 1000) * interval '1 microsecond'
-        end,
-        wanted.from_seq
-      )
-    order by line.eligible_at, line.seq
-    limit wanted.most
-  ) as task`);
+    select
+      json_agg(id) as ids,
+      json_agg(seq) as seqs,
+      json_agg(date_part('epoch', eligible_at) * 1000) as eligible_ms,
+      case when count(cost) > 0 then json_agg(cost) end as costs
+    from (
+      select id, seq, cost, eligible_at
+      from sluice.tasks task
+      where task.queue = wanted.queue and task.task_type = wanted.task_type
+        and task.capabilities = wanted.capabilities::text[] and task.priority = wanted.priority
+        and task.status = 'queued'
+        and (task.eligible_at, task.seq) >= (
+          case
+            when wanted.from_ms = '-infinity' then '-infinity'
+            else timestamptz 'epoch' + round(wanted.from_ms * 1000) * interval '1 microsecond'
+          end,
+          wanted.from_seq
+        )
+      order by task.eligible_at, task.seq
+      limit wanted.most
+    ) as task
+  ) as line
+order by wanted.n`);
 
-interface LineRow extends Omit<ReadyTaskRow, keyof WindowRow> {
-  readonly n: number;
+/** Null: there is nothing in line. */
+interface LineRow {
+  readonly ids: readonly TaskId[] | null;
+  readonly seqs: readonly number[] | null;
+  readonly eligible_ms: readonly number[] | null;
+  /** Null: none of them has any. */
+  readonly costs: readonly (Cost | null)[] | null;
+  readonly now_ms: number;
 }
 
 /** Line by line, oldest first in each. */
@@ -69,12 +86,17 @@ export async function readLines(
     column(wanted, ({ limit }) => limit),
     now,
   ]);
-  const lines = wanted.map((): ReadyRow[] => []);
-  for (const row of rows) {
-    const window = wanted[row.n - 1]?.window;
-    if (window !== undefined) lines[row.n - 1]?.push(readyIn(window, row));
-  }
-  return lines;
+  return wanted.map(({ window }, index) => lineOf(window, rows[index]));
+}
+
+function lineOf({ lane, priority }: LineWindow, row: LineRow | undefined): ReadyRow[] {
+  const { ids, seqs, eligible_ms: eligibleMs, costs = null, now_ms: nowMs = 0 } = row ?? {};
+  if (!ids || !seqs || !eligibleMs) return [];
+  return ids.map((taskId, index) => {
+    const [seq = 0, eligibleAtMs = 0] = [seqs[index], eligibleMs[index]];
+    const cost = costOf(costs?.[index] ?? null);
+    return { taskId, lane, priority, ageMs: nowMs - eligibleAtMs, eligibleAtMs, seq, cost };
+  });
 }
 
 /** Index: tasks_timed. Locked rows are skipped: whoever holds one is about to change it. */

@@ -58,17 +58,9 @@ export interface ReadyTaskRow extends WindowRow {
 }
 
 export function readyOf(row: ReadyTaskRow): ReadyRow {
-  return readyIn(windowOf(row), row);
-}
-
-export function readyIn(
-  { lane, priority }: LineWindow,
-  row: Omit<ReadyTaskRow, keyof WindowRow>,
-): ReadyRow {
   return {
+    ...windowOf(row),
     taskId: row.id,
-    lane,
-    priority,
     ageMs: row.age_ms,
     eligibleAtMs: row.eligible_ms,
     seq: row.seq,
