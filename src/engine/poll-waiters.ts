@@ -72,6 +72,7 @@ export class PollWaiters {
 
   /** Answers for how many entries it woke somebody. */
   wake({ lanes, count }: Wake): number {
+    if (this.#groups.size === 0) return 0;
     const able = this.#ableGroups(lanes);
     if (able.length === 0) return 0;
     for (const group of able) group.noteWake();

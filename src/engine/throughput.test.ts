@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest';
+import { heapBytes } from '../../test/support/heap-bytes.js';
 import type { TaskId } from '../domain/ids.js';
 import type { TaskEvent } from '../protocol/events.js';
 import { Throughput } from './throughput.js';
@@ -34,6 +35,15 @@ it('keeps what was counted in the last minute', () => {
   throughput.note(completed('b', nowMs));
   expect(throughput.lastMinute(nowMs, 'a').completed).toBe(1);
   expect(throughput.averageDurationSeconds(nowMs, 'a')).toBe(2);
+});
+
+it('R-LA3: a queue takes less than 300 bytes of the heap', () => {
+  const throughput = new Throughput();
+  const before = heapBytes();
+  for (let n = 0; n < 20_000; n += 1) throughput.note(completed(`queue-${n}`, beganMs));
+  const held = heapBytes() - before;
+  expect(throughput.queues).toBe(20_000);
+  expect(held / 20_000).toBeLessThan(300);
 });
 
 function completed(queue: string, atMs: number): TaskEvent {

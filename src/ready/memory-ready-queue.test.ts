@@ -1,4 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest';
+import { heapBytes } from '../../test/support/heap-bytes.js';
 import type { TaskId } from '../domain/ids.js';
 import type { Priority } from '../domain/priority.js';
 import { defaultQueueSettings, type QueueSettings } from '../domain/queue-settings.js';
@@ -87,6 +88,16 @@ async function stepsOfTakes(queue: MemoryReadyQueue, takes: number): Promise<num
   return countCalls(parts, async () => {
     for (let taken = 0; taken < takes; taken += 1) await takeOne(queue);
   });
+}
+
+async function bytesHeldBy(tasks: number, queues: number): Promise<number> {
+  const before = heapBytes();
+  const queue = await makeOpen();
+  const offer = offerMaker();
+  await offerMany(queue, tasks, (index) => offer({ queue: `q${index % queues}` }));
+  const held = heapBytes() - before;
+  expect(queue.sizes).toMatchObject({ entries: tasks, queues });
+  return held;
 }
 
 describeReadyQueueContract('MemoryReadyQueue', make);
@@ -405,6 +416,12 @@ describe('MemoryReadyQueue', () => {
     const { entries, ...remembered } = queue.sizes;
     expect(entries).toBe(0);
     for (const size of Object.values(remembered)) expect(size).toBeLessThanOrEqual(10_000);
+  });
+
+  it('R-LA3: a queue takes less than 800 bytes besides its tasks', async () => {
+    const few = await bytesHeldBy(40_000, 4);
+    const many = await bytesHeldBy(40_000, 20_000);
+    expect((many - few) / 20_000).toBeLessThan(800);
   });
 
   it('never forgets settings of its own, however long unused', async () => {

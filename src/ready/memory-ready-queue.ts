@@ -172,9 +172,9 @@ export class MemoryReadyQueue implements ReadyQueue {
   async finish(finished: readonly Finished[]): Promise<void> {
     const openings = new Openings(this.#clock.nowMs());
     for (const one of finished) {
-      const queue = this.#directory.findQueue(one.queue);
       const entry = this.#entries.get(one.taskId);
       const isOut = entry?.waitsIn === null && (one.grant ?? entry.grant) === entry.grant;
+      const queue = one.usage === null ? null : this.#directory.findQueue(one.queue);
       if (queue !== null) openings.settle(queue, one, isOut);
       if (isOut) this.#release(entry, openings);
     }

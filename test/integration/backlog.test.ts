@@ -1,10 +1,7 @@
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
-
 import { expect, it } from 'vitest';
-
 import { priorities, type Priority } from '../../src/domain/priority.js';
 import type { Engine } from '../../src/engine/open-engine.js';
+import { heapBytes } from '../support/heap-bytes.js';
 import { describeOnPostgres, indexOf, submitAll, TestWorker } from './support.js';
 
 const queue = 'backlog';
@@ -88,11 +85,4 @@ async function roundTrip(engine: Engine, worker: TestWorker, tasks: number): Pro
 async function expectBounded(engine: Engine): Promise<void> {
   const { live } = await engine.getQueue(queue);
   for (const priority of priorities) expect(live.depth[priority]).toBeLessThanOrEqual(maxReady);
-}
-
-function heapBytes(): number {
-  setFlagsFromString('--expose-gc');
-  const collect = runInNewContext('gc') as () => void;
-  collect();
-  return process.memoryUsage().heapUsed;
 }
