@@ -16,6 +16,8 @@ export interface ClaimOptions extends PollOptions {
 type PollMode = 'wait' | 'look';
 
 const fewPolls = 4;
+/** Claims that would be sent at once are sent as one: a request costs as much as some ten tasks. */
+const maxTogether = 4 * maxClaim;
 /** Until what was claimed shows in the memory. */
 const memoryPauseMs = 100;
 
@@ -40,10 +42,10 @@ export class ClaimLoop extends PollLoop {
     super(options);
     this.#claims = options;
     const { size } = options.slots;
-    // As many as fill all slots: what they bring is claimed together.
-    this.#maxPolls = Math.max(fewPolls, Math.ceil(size / maxClaim));
+    // The one that waits, and as many as fill all slots: what they bring is claimed together.
+    this.#maxPolls = Math.max(fewPolls, 1 + Math.ceil(size / maxTogether));
     // With less than its part of the slots, a poll more would only make all of them smaller.
-    this.#worthwhile = Math.min(maxClaim, Math.ceil(size / fewPolls));
+    this.#worthwhile = Math.min(maxTogether, Math.ceil(size / fewPolls));
   }
 
   override start(): void {
@@ -79,9 +81,9 @@ export class ClaimLoop extends PollLoop {
       await slots.when(() => this.#couldUseMore(), signal);
       if (!this.#couldUseMore()) continue;
       const felt = pressure.read();
-      const asked = Math.min(slots.open, maxClaim);
+      const asked = Math.min(slots.open, maxTogether);
       // Under pressure one poll at a time: many small ones would be a large one.
-      const isPressed = memoryState(felt) !== 'fine' || claimSize(asked, felt) < asked;
+      const isPressed = memoryState(felt) !== 'fine' || claimSize(maxClaim, felt) < maxClaim;
       if (isPressed) this.#wasFull = false;
       else this.#claimFurther(asked);
     }
