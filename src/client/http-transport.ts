@@ -1,4 +1,7 @@
+import { request as requestPlainly } from 'node:http';
+import { request as requestSecurely, type RequestOptions } from 'node:https';
 import { setTimeout as delay } from 'node:timers/promises';
+import { urlToHttpOptions } from 'node:url';
 import { SluiceError, type SluiceErrorOptions } from '../domain/errors.js';
 import type { ProblemWire } from '../protocol/problem-schema.js';
 import { codeOfStatus, errorOf, refusalFromWire } from '../protocol/problem-wire.js';
@@ -29,14 +32,24 @@ const defaultTimeoutMs = 30_000;
 /** Before a read is tried again: a restarted server is back soon, or not at once. */
 const readRetryDelaysMs = [50, 250];
 
-/** JSON over HTTP with problem documents; keeps its connections open. */
+/**
+ * JSON over HTTP with problem documents; keeps its connections open. Not `fetch`, which makes streams and
+ * signals for each call: 300 µs of CPU where this takes 130 (a poll that is answered with 50 tasks).
+ */
 export class HttpTransport {
   readonly #base: string;
+  readonly #path: string;
+  readonly #server: RequestOptions;
+  readonly #request: typeof requestPlainly;
   readonly #headers: Readonly<Record<string, string>>;
   readonly #timeoutMs: number;
 
   constructor(url: string, { apiKey, timeoutMs = defaultTimeoutMs }: HttpOptions) {
-    this.#base = new URL(url).href.replace(/\/+$/, '');
+    const base = new URL(url);
+    this.#base = base.href.replace(/\/+$/, '');
+    this.#path = base.pathname.replace(/\/+$/, '');
+    this.#server = urlToHttpOptions(base);
+    this.#request = base.protocol === 'https:' ? requestSecurely : requestPlainly;
     this.#headers = apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` };
     this.#timeoutMs = timeoutMs;
   }
@@ -66,37 +79,47 @@ export class HttpTransport {
     return (await this.exchange<Answer>('PUT', path, { body })).answer;
   }
 
-  async exchange<Answer>(
-    method: string,
-    path: string,
-    { body, query = {}, waitMs = 0, signal }: Call = {},
-  ): Promise<Exchange<Answer>> {
+  async exchange<Answer>(method: string, path: string, call: Call = {}): Promise<Exchange<Answer>> {
+    const { signal } = call;
     signal?.throwIfAborted();
-    // Not AbortSignal.any: on Node 20 a signal that lives long keeps every one made from it.
-    const ending = new AbortController();
-    const onAbort = (): void => ending.abort(signal?.reason);
-    signal?.addEventListener('abort', onAbort, { once: true });
-    const timer = setTimeout(() => ending.abort(), this.#timeoutMs + waitMs);
     try {
-      const search = new URLSearchParams(query).toString();
-      const response = await fetch(`${this.#base}${path}${search === '' ? '' : `?${search}`}`, {
-        method,
-        headers: { ...this.#headers, ...(body === undefined ? {} : jsonHeaders) },
-        signal: ending.signal,
-        ...(body === undefined
-          ? {}
-          : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
-      });
-      const answer = readAnswer(response, await response.text()) as Answer;
-      return { status: response.status, answer };
+      const { status, text } = await this.#send(method, path, call);
+      return { status, answer: readAnswer(status, text, `${this.#base}${path}`) as Answer };
     } catch (error) {
       if (error instanceof SluiceError) throw error;
       signal?.throwIfAborted();
       throw new UnreachableError(`${this.#base} can't be reached`, { cause: error });
-    } finally {
-      clearTimeout(timer);
-      signal?.removeEventListener('abort', onAbort);
     }
+  }
+
+  #send(method: string, path: string, call: Call): Promise<{ status: number; text: string }> {
+    const { body, query = {}, waitMs = 0, signal } = call;
+    const search = new URLSearchParams(query).toString();
+    const options = {
+      ...this.#server,
+      method,
+      path: `${this.#path}${path}${search === '' ? '' : `?${search}`}`,
+      headers: { ...this.#headers, ...(body === undefined ? {} : jsonHeaders) },
+    };
+    return new Promise((resolve, reject) => {
+      const request = this.#request(options, (response) => {
+        response.setEncoding('utf8');
+        let text = '';
+        response.on('data', (piece: string) => (text += piece));
+        response.on('end', () => resolve({ status: response.statusCode ?? 0, text }));
+        response.on('error', reject);
+      });
+      const end = (why: string) => request.destroy(new Error(why));
+      const onAbort = () => end('The call was aborted');
+      const timer = setTimeout(end, this.#timeoutMs + waitMs, 'No answer came in time');
+      signal?.addEventListener('abort', onAbort, { once: true });
+      request.on('error', reject);
+      request.on('close', () => {
+        clearTimeout(timer);
+        signal?.removeEventListener('abort', onAbort);
+      });
+      request.end(typeof body === 'object' ? JSON.stringify(body) : body);
+    });
   }
 }
 
@@ -109,15 +132,16 @@ class UnreachableError extends SluiceError {
   }
 }
 
-function readAnswer(response: Response, text: string): unknown {
-  if (response.status === 204) return undefined;
+function readAnswer(status: number, text: string, url: string): unknown {
+  if (status === 204) return undefined;
   const answer = parse(text);
-  if (response.ok && answer !== undefined) return answer;
+  const isOk = status >= 200 && status < 300;
+  if (isOk && answer !== undefined) return answer;
   if (isProblem(answer)) throw errorOf(refusalFromWire(answer));
   // An answer of something in between, for example of a proxy.
   throw new SluiceError(
-    response.ok ? 'internal' : codeOfStatus(response.status),
-    `${response.url} answered ${response.status} with something that is not Sluice's`,
+    isOk ? 'internal' : codeOfStatus(status),
+    `${url} answered ${status} with something that is not Sluice's`,
   );
 }
 

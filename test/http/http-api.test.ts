@@ -1,4 +1,4 @@
-import { createServer, type Server } from 'node:http';
+import { createServer, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { HttpApi } from '../../src/client/http-api.js';
@@ -201,6 +201,19 @@ describe('when the other side is not what it should be', () => {
   });
 
   it.each([
+    ['breaks off', 60_000, (response: ServerResponse) => response.destroy()],
+    ['stalls', 50, () => undefined],
+  ])('gives up on an answer that %s in the middle', async (_, timeoutMs, goOn) => {
+    const url = await standIn((__, response) => {
+      response.writeHead(200, { 'content-length': 1_000 });
+      response.write('{"items":[', () => goOn(response));
+    });
+    const api = new HttpApi(url, { timeoutMs });
+    await expect(api.cancelTasks({ tag: 'a' })).rejects.toMatchObject({ code: 'unavailable' });
+  });
+
+  it.each([
+    [308, 'invalid_request'],
     [502, 'unavailable'],
     [500, 'internal'],
     [404, 'route_not_found'],
