@@ -27,9 +27,7 @@ export type FlushFailure = 'culprit' | 'outage' | 'locked';
 
 interface Waiting<Item, Outcome> {
   readonly item: Item;
-  readonly caller: Call<Outcome>;
-  /** Of the caller's items. */
-  readonly index: number;
+  readonly settle: (settled: Settled<Outcome>) => void;
 }
 
 /** What became of one item. */
@@ -91,9 +89,17 @@ export class Batcher<Item, Outcome> {
   settleAll(items: readonly Item[]): Promise<readonly Settled<Outcome>[]> {
     if (items.length === 0) return Promise.resolve([]);
     const caller = new Call<Outcome>(items.length);
-    for (const [index, item] of items.entries()) this.#gathering.push({ item, caller, index });
+    for (const [index, item] of items.entries()) {
+      this.#gathering.push({ item, settle: (settled) => caller.settle(index, settled) });
+    }
     this.#schedule();
     return caller.settled;
+  }
+
+  /** For who adds thousands of single ones, and would wait for as many promises. */
+  push(item: Item, settle: (settled: Settled<Outcome>) => void): void {
+    this.#gathering.push({ item, settle });
+    this.#schedule();
   }
 
   #schedule(): void {
@@ -144,8 +150,8 @@ export class Batcher<Item, Outcome> {
 
   async #flush(batch: readonly Waiting<Item, Outcome>[]): Promise<void> {
     const outcomes = await this.#options.flush(batch.map(({ item }) => item));
-    for (const [n, { caller, index }] of batch.entries()) {
-      caller.settle(index, { kind: 'done', outcome: outcomes[n] as Outcome });
+    for (const [n, { settle }] of batch.entries()) {
+      settle({ kind: 'done', outcome: outcomes[n] as Outcome });
     }
   }
 
@@ -229,7 +235,7 @@ export class Batcher<Item, Outcome> {
 }
 
 function fail<Item, Outcome>(batch: readonly Waiting<Item, Outcome>[], error: unknown): void {
-  for (const { caller, index } of batch) caller.settle(index, { kind: 'failed', error });
+  for (const { settle } of batch) settle({ kind: 'failed', error });
 }
 
 function outcomesOf<Outcome>(all: readonly Settled<Outcome>[]): Outcome[] {

@@ -9,7 +9,7 @@ import { execute, type Outcome } from './execution.js';
 import type { TaskHandler } from './handler.js';
 import { ProgressLine } from './progress.js';
 import { Stop } from './stop.js';
-import { createTaskContext } from './task-context.js';
+import { TaskContext } from './task-context.js';
 
 const task: ClaimedTask = {
   taskId: '01900000-0000-7000-8000-000000000000' as TaskId,
@@ -34,9 +34,15 @@ function begin(
   const claimed = { ...task, ...changes };
   const stop = new Stop();
   const progress = new ProgressLine(async () => undefined);
-  const context = createTaskContext(claimed, stop, progress, silentLog);
+  const context = new TaskContext(claimed, stop, progress, silentLog);
   return {
-    outcome: execute({ task: claimed, handler: { type: 'test', ...handler }, context, stop }),
+    // As in a worker: it may be told to stop before its handler runs.
+    outcome: Promise.resolve({
+      task: claimed,
+      handler: { type: 'test', ...handler },
+      context,
+      stop,
+    }).then(execute),
     abort: (why) => stop.abort(new TaskAbortedError(why)),
   };
 }
@@ -73,6 +79,27 @@ describe('execute', () => {
     await expect(begin({ run: () => undefined }).outcome).resolves.toEqual({
       kind: 'completed',
       result: null,
+    });
+  });
+
+  it('a handler may take out or copy what it is given', async () => {
+    const run: TaskHandler['run'] = (_, context) => {
+      const copy = { ...context };
+      const { progress, usage } = copy;
+      progress(10);
+      usage({ tokens: 1 });
+      return {
+        keys: Object.keys(context).sort(),
+        of: copy.task.taskId,
+        ended: copy.signal.aborted,
+      };
+    };
+    await expect(begin({ run }).outcome).resolves.toMatchObject({
+      result: {
+        keys: ['attempt', 'log', 'progress', 'signal', 'task', 'usage'],
+        of: task.taskId,
+        ended: false,
+      },
     });
   });
 

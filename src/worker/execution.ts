@@ -38,27 +38,33 @@ interface Attempt extends Assignment {
   readonly failure: AttemptError | null;
 }
 
-/** One attempt, from its parameters to what is reported. Never rejects. */
-export async function execute(assignment: Assignment): Promise<Outcome> {
+/** One attempt, from its parameters to what is reported. Neither throws nor rejects. */
+export function execute(assignment: Assignment): Outcome | Promise<Outcome> {
   try {
-    return await attemptIt(assignment);
+    const ended = attemptIt(assignment);
+    return ended instanceof Promise ? ended.then(toOutcome).catch(unreadable) : toOutcome(ended);
   } catch {
-    // Only what is made to be hostile gets here: a proxy that throws when it is looked at.
-    const message = 'What the handler did can not be read';
-    return { kind: 'failed', error: { code: 'ERROR', message, retriable: true } };
+    return unreadable();
   }
 }
 
-async function attemptIt(assignment: Assignment): Promise<Outcome> {
+function attemptIt(assignment: Assignment): Attempt | Promise<Attempt> {
   const begunAtMs = performance.now();
   const begun: Attempt = { ...assignment, value: assignment.task.parameters, failure: null };
-  // Those that came together have all begun before the first handler runs.
-  await Promise.resolve();
   const schema = begun.handler.input;
   const work = schema === undefined ? run(begun) : validate(begun, schema).then(run);
   // What ended at once needs no timer.
-  const ended = work instanceof Promise ? await withinTimeout(begun, begunAtMs, work) : work;
+  return work instanceof Promise ? withinTimeout(begun, begunAtMs, work) : work;
+}
+
+function toOutcome(ended: Attempt): Outcome {
   return conclude(normalise(ended));
+}
+
+/** Only of what is made to be hostile: a proxy that throws when it is looked at. */
+function unreadable(): Outcome {
+  const message = 'What the handler did can not be read';
+  return { kind: 'failed', error: { code: 'ERROR', message, retriable: true } };
 }
 
 /** Ends the attempt even if the handler ignores its signal; what it does later changes nothing. */

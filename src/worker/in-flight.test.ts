@@ -7,7 +7,7 @@ import { InFlight } from './in-flight.js';
 function run(inFlight: InFlight, name: string): string[] {
   const reasons: string[] = [];
   const task = { taskId: name as TaskId, lease: `lease of ${name}` as Lease } as ClaimedTask;
-  inFlight.add({ task, abort: ({ why }: TaskAbortedError) => reasons.push(why) });
+  inFlight.add({ task, stop: { abort: ({ why }: TaskAbortedError) => reasons.push(why) } });
   return reasons;
 }
 

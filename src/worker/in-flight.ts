@@ -1,10 +1,11 @@
 import type { Lease, TaskId } from '../domain/ids.js';
 import type { ClaimedTask, Held } from '../protocol/api.js';
 import { TaskAbortedError, type AbortCause } from './errors.js';
+import type { Stop } from './stop.js';
 
 interface Running {
   readonly task: ClaimedTask;
-  readonly abort: (reason: TaskAbortedError) => void;
+  readonly stop: Pick<Stop, 'abort'>;
 }
 
 /** Longer than an answer is on its way; a task replayed within it goes back to its queue once. */
@@ -44,7 +45,8 @@ export class InFlight {
   add(running: Running): void {
     const { lease, taskId } = running.task;
     this.#running.set(lease, running);
-    const cancelledAt = this.#cancelledAhead.get(taskId) ?? Number.NEGATIVE_INFINITY;
+    const cancelledAt = this.#cancelledAhead.get(taskId);
+    if (cancelledAt === undefined) return;
     this.#cancelledAhead.delete(taskId);
     if (performance.now() - cancelledAt < aheadMs) this.#abort(running, 'cancelled');
   }
@@ -84,8 +86,8 @@ export class InFlight {
     for (const taskId of taskIds) this.#cancelledAhead.set(taskId, performance.now());
   }
 
-  #abort({ task, abort }: Running, why: AbortCause): void {
+  #abort({ task, stop }: Running, why: AbortCause): void {
     if (!this.#aborted.has(task.lease)) this.#aborted.set(task.lease, why);
-    abort(new TaskAbortedError(why));
+    stop.abort(new TaskAbortedError(why));
   }
 }

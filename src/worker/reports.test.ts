@@ -35,12 +35,12 @@ describe('Reports', () => {
       if (batches.length === 1) await new Promise<void>((resolve) => (answerFirst = resolve));
       return accept(batch);
     });
-    const first = reports.send(report('first'));
+    reports.send(report('first'));
     await Promise.resolve();
-    const rest = Array.from({ length: 20 }, (_, i) => reports.send(report(String(i))));
+    for (let i = 0; i < 20; i += 1) reports.send(report(String(i)));
     expect(reports.unacknowledged).toHaveLength(21);
     answerFirst();
-    await Promise.all([first, ...rest]);
+    await reports.whenEmpty();
     expect(batches).toEqual([1, 20]);
     expect(reports.unacknowledged).toEqual([]);
   });
@@ -56,7 +56,7 @@ describe('Reports', () => {
       }
       return accept(batch);
     });
-    await reports.send(report('kept'));
+    await new Promise<void>((heard) => reports.send(report('kept'), heard));
     expect(held).toEqual([1, 1, 1]);
     await reports.whenEmpty();
   });
@@ -71,7 +71,9 @@ describe('Reports', () => {
       return accept(batch);
     });
     const results = ['a', 'b', 'huge', 'c', 'd'].map(report);
-    await Promise.all(results.map((result) => reports.send(result)));
+    await Promise.all(
+      results.map((result) => new Promise<void>((heard) => reports.send(result, heard))),
+    );
     const byTask = new Map(taken.map((one) => [one.taskId, one]));
     const completed = { status: 'completed' };
     const failed = { status: 'failed', error: { code: 'RESULT_TOO_LARGE', retriable: false } };
@@ -92,13 +94,13 @@ describe('Reports', () => {
       return accept(batch);
     }, bounds);
     await reports.whenRoom();
-    const sending = reports.send(report('one'));
+    reports.send(report('one'));
     let hasRoom = false;
     const room = reports.whenRoom().then(() => (hasRoom = true));
     await Promise.resolve();
     expect(hasRoom).toBe(false);
     answer();
-    await Promise.all([sending, room]);
+    await room;
     expect(reports.hasRoom).toBe(true);
   });
 
@@ -109,7 +111,8 @@ describe('Reports', () => {
       return accept(batch);
     });
     const large = 'x'.repeat(1024 * 1024);
-    await Promise.all(Array.from({ length: 10 }, () => reports.send(report(large))));
+    for (let i = 0; i < 10; i += 1) reports.send(report(large));
+    await reports.whenEmpty();
     expect(Math.max(...batches)).toBeLessThanOrEqual(4);
     expect(batches.reduce((sum, count) => sum + count)).toBe(10);
   });
@@ -119,7 +122,7 @@ describe('Reports', () => {
       reports.giveUp();
       throw new SluiceError('unavailable', 'away');
     });
-    await reports.send(report('undelivered'));
+    await new Promise<void>((heard) => reports.send(report('undelivered'), heard));
     await reports.whenEmpty();
   });
 });

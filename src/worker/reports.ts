@@ -53,18 +53,19 @@ export class Reports {
     return [...this.#unacknowledged.values()];
   }
 
-  /** Resolves when the server has answered, or when there is no hope that it will. */
-  async send(report: Report): Promise<void> {
+  /** `heard` is called when the server has answered, or when there is no hope that it will. */
+  send(report: Report, heard: () => void = () => undefined): void {
     const weighed: WeighedReport = { report, bytes: weigh(report) };
     this.#unacknowledged.set(report.lease, report.taskId);
     this.#unacknowledgedBytes += weighed.bytes;
-    try {
-      await this.#settle(weighed);
-    } finally {
-      this.#unacknowledged.delete(report.lease);
-      this.#unacknowledgedBytes -= weighed.bytes;
-      this.#condition.changed();
-    }
+    this.#batcher.push(weighed, (settled) => {
+      if (settled.kind === 'done') {
+        this.#note(report, settled.outcome);
+        this.#acknowledge(weighed, heard);
+      } else {
+        this.#sendRefusal(report, settled.error, () => this.#acknowledge(weighed, heard));
+      }
+    });
   }
 
   get isEmpty(): boolean {
@@ -92,18 +93,17 @@ export class Reports {
     this.#givingUp.abort();
   }
 
-  async #settle(weighed: WeighedReport): Promise<void> {
-    const { report } = weighed;
-    try {
-      this.#note(report, await this.#batcher.add(weighed));
-    } catch (refusal) {
-      this.#options.log.error({ task_id: report.taskId, err: refusal }, 'the result was refused');
-      await this.#sendRefusal(report, refusal);
-    }
+  #acknowledge({ report, bytes }: WeighedReport, heard: () => void): void {
+    this.#unacknowledged.delete(report.lease);
+    this.#unacknowledgedBytes -= bytes;
+    this.#condition.changed();
+    heard();
   }
 
   /** The task must not wait for its timeout because its result can't be sent: it fails, and says why. */
-  async #sendRefusal({ taskId, lease }: Report, refusal: unknown): Promise<void> {
+  #sendRefusal({ taskId, lease }: Report, refusal: unknown, heard: () => void): void {
+    const { log } = this.#options;
+    log.error({ task_id: taskId, err: refusal }, 'the result was refused');
     const tooLarge = refusal instanceof SluiceError && refusal.code === 'payload_too_large';
     const report: Report = {
       taskId,
@@ -115,11 +115,11 @@ export class Reports {
         retriable: false,
       },
     };
-    try {
-      this.#note(report, await this.#batcher.add({ report, bytes: weigh(report) }));
-    } catch (error) {
-      this.#options.log.error({ task_id: taskId, err: error }, 'nor can its refusal be reported');
-    }
+    this.#batcher.push({ report, bytes: weigh(report) }, (settled) => {
+      if (settled.kind === 'done') this.#note(report, settled.outcome);
+      else log.error({ task_id: taskId, err: settled.error }, 'nor can its refusal be reported');
+      heard();
+    });
   }
 
   #note({ taskId }: Report, answer: ReportAnswer | null): void {

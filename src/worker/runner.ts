@@ -14,7 +14,7 @@ import { isPushBack } from '../domain/attempt-error.js';
 import type { Session } from './session.js';
 import type { Slots } from './slots.js';
 import { Stop } from './stop.js';
-import { createTaskContext } from './task-context.js';
+import { TaskContext } from './task-context.js';
 
 export interface RunnerOptions {
   readonly handlers: ReadonlyMap<string, TaskHandler>;
@@ -25,6 +25,11 @@ export interface RunnerOptions {
   readonly pressure: PressureGauge;
   readonly observer: WorkerObserver | undefined;
   readonly log: Logger;
+}
+
+interface Running {
+  readonly task: ClaimedTask;
+  readonly stop: Stop;
 }
 
 /** What an attempt took, whatever became of it. */
@@ -45,40 +50,63 @@ export class Runner {
     this.#options = options;
   }
 
-  begin(task: ClaimedTask): void {
+  begin(tasks: readonly ClaimedTask[]): void {
     const { slots, inFlight } = this.#options;
-    const stop = new Stop();
-    slots.take();
-    inFlight.add({ task, abort: stop.abort });
-    void this.#run(task, stop);
+    const begun = tasks.map((task) => ({ task, stop: new Stop() }));
+    for (const running of begun) {
+      slots.take();
+      inFlight.add(running);
+    }
+    // Those that came together have all begun before the first handler runs.
+    queueMicrotask(() => {
+      for (const running of begun) this.#run(running);
+    });
   }
 
-  async #run(task: ClaimedTask, stop: Stop): Promise<void> {
-    const { handlers, slots, pressure, observer, log } = this.#options;
+  /** Without a promise where the handler needs none: each costs as much as a short handler. */
+  #run({ task, stop }: Running): void {
+    const { handlers, log } = this.#options;
     const handler = handlers.get(task.taskType) ?? missingHandler(task.taskType);
     const progress = new ProgressLine((note) => this.#sendProgress(task, note, stop));
-    const context = createTaskContext(task, stop, progress, log);
+    const context = new TaskContext(task, stop, progress, log);
     const startedAt = performance.now();
-    const outcome = await execute({ task, handler, context, stop });
-    progress.close();
-    const seconds = (performance.now() - startedAt) / 1000;
-    // First the report, then the slot: both are on their way before anything else happens.
-    const reported = this.#settle(task, outcome, { seconds, usage: context.used });
-    // Before the server has heard of a push-back it would send the next task the same way.
-    if (isPushedBack(outcome)) slots.giveBackAfter(reported);
-    else slots.giveBack();
-    pressure.noteDuration(seconds * 1000);
-    tell(log, () => observer?.ended(task.taskType, outcome.kind, seconds));
+    const end = (outcome: Outcome) => {
+      progress.close();
+      const seconds = (performance.now() - startedAt) / 1000;
+      this.#end(task, outcome, { seconds, usage: context.used });
+    };
+    const ending = execute({ task, handler, context, stop });
+    if (ending instanceof Promise) void ending.then(end);
+    else end(ending);
   }
 
-  /** Resolves when the server has answered, or will not; at once when there is nothing to say. */
-  async #settle(task: ClaimedTask, outcome: Outcome, spent: Spent): Promise<void> {
+  /** First the report, then the slot: both are on their way before anything else happens. */
+  #end(task: ClaimedTask, outcome: Outcome, spent: Spent): void {
+    const { slots, pressure, observer, log } = this.#options;
+    if (isPushedBack(outcome)) {
+      // Before the server has heard of a push-back it would send the next task the same way.
+      slots.giveBackAfter(new Promise<void>((heard) => this.#settle(task, outcome, spent, heard)));
+    } else {
+      this.#settle(task, outcome, spent);
+      slots.giveBack();
+    }
+    pressure.noteDuration(spent.seconds * 1000);
+    tell(log, () => observer?.ended(task.taskType, outcome.kind, spent.seconds));
+  }
+
+  /** `heard` is called when the server has answered, or will not; at once when there is nothing to say. */
+  #settle(
+    task: ClaimedTask,
+    outcome: Outcome,
+    spent: Spent,
+    heard: () => void = () => undefined,
+  ): void {
     const { inFlight, reports } = this.#options;
     const abandoned = outcome.kind === 'abandoned' ? outcome.why : null;
     // What a drain cut short stays listed until the drain gives it back.
-    if (abandoned === 'drain' || !inFlight.remove(task.lease)) return;
-    if (outcome.kind !== 'abandoned') await reports.send(toReport(task, outcome, spent));
-    else if (abandoned === 'cancelled') await this.#letGo(task);
+    if (abandoned === 'drain' || !inFlight.remove(task.lease)) heard();
+    else if (outcome.kind !== 'abandoned') reports.send(toReport(task, outcome, spent), heard);
+    else if (abandoned === 'cancelled') void this.#letGo(task).then(heard);
   }
 
   /** A cancelled member keeps its workflow waiting until its worker has let go of it. */

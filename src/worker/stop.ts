@@ -18,9 +18,8 @@ export class Stop {
     return this.#controller.signal;
   }
 
-  /** A function of its own, so that it can be handed on. */
-  readonly abort = (reason: TaskAbortedError): void => {
+  abort(reason: TaskAbortedError): void {
     this.#reason ??= reason;
     this.#controller?.abort(reason);
-  };
+  }
 }

@@ -210,7 +210,7 @@ export class Worker implements AsyncDisposable {
 
   #heed({ tasks, cancelled, drain: shouldDrain }: PollAnswer): void {
     if (this.#isStopping && tasks.length > 0) void this.#release(tasks);
-    else for (const task of tasks) this.#runner.begin(task);
+    else this.#runner.begin(tasks);
     this.#inFlight.abort(cancelled, 'cancelled');
     if (shouldDrain) void this.stop();
   }
