@@ -30,7 +30,8 @@ export class ReachedCeilings {
 
   /** A place got free, or a ceiling is another one. */
   forget(): void {
-    this.#remembered.clear();
+    // Asked at every end of a task; to clear what is empty makes a new table.
+    if (this.#remembered.size > 0) this.#remembered.clear();
   }
 
   #findIn(scope: string, priority: Priority): Refused | null {

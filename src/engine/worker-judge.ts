@@ -48,7 +48,12 @@ export class WorkerJudge {
   async succeeded(ended: readonly Ended[]): Promise<void> {
     const nowMs = performance.now();
     const doubted = new Set<WorkerId>();
-    for (const { workerId, lane } of ended) {
+    let last: Ended | undefined;
+    for (const one of ended) {
+      const { workerId, lane } = one;
+      // Tasks of one lane that a worker did come together, and say no more than the first.
+      if (workerId === last?.workerId && lane === last.lane) continue;
+      last = one;
       this.#record.succeeded(workerId, laneKey(lane), nowMs);
       if (this.#bench.standing(workerId).kind !== 'trusted') doubted.add(workerId);
     }

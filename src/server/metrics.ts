@@ -21,12 +21,14 @@ export function createMetrics(
   refused: () => Readonly<Record<string, number>> = () => ({}),
 ): Metrics {
   const registry = new Registry();
-  events.subscribe(countTransitions(registry));
+  const transitions = countTransitions(registry);
+  events.subscribe(transitions.note);
   countRefusals(registry, refused);
   const show = showGauges(registry);
   return {
     contentType: registry.contentType,
     text: async () => {
+      transitions.tell();
       show(await api.getStatistics(), await listQueues(api), await findDesired(api));
       return registry.metrics();
     },
@@ -54,7 +56,13 @@ async function listQueues(api: Counted): Promise<QueueView[]> {
   return queues.slice(0, maxQueues);
 }
 
-function countTransitions(registry: Registry): (event: TaskEvent) => void {
+interface Transitions {
+  readonly note: (event: TaskEvent) => void;
+  /** What every task does is counted here, and told when somebody asks: to tell costs ten times as much. */
+  readonly tell: () => void;
+}
+
+function countTransitions(registry: Registry): Transitions {
   const registers = [registry];
   const counter = <Label extends string>(name: string, help: string, labelNames: Label[] = []) =>
     new Counter({ name: `sluice_${name}`, help, labelNames, registers });
@@ -89,10 +97,20 @@ function countTransitions(registry: Registry): (event: TaskEvent) => void {
     registers,
   });
 
-  return (event) => {
+  let untold: Partial<Record<TaskEvent['from'], Partial<Record<TaskEvent['to'], number>>>> = {};
+  const tell = () => {
+    for (const [from, counts] of Object.entries(untold)) {
+      for (const [to, count] of Object.entries(counts)) {
+        moves.inc({ from, to }, count);
+        tasks.inc({ status: to }, count);
+      }
+    }
+    untold = {};
+  };
+  const note = (event: TaskEvent) => {
     const { from, to, priority, outcome, effectivePriority, waitMs, durationMs } = event;
-    moves.inc({ from, to });
-    tasks.inc({ status: to });
+    const counts = (untold[from] ??= {});
+    counts[to] = (counts[to] ?? 0) + 1;
     if (waitMs !== undefined) wait.observe({ priority }, waitMs / 1000);
     if (durationMs !== undefined) {
       duration.observe({ priority, status: outcome ?? to }, durationMs / 1000);
@@ -107,6 +125,7 @@ function countTransitions(registry: Registry): (event: TaskEvent) => void {
     if (to === 'dead_letter') deadLetters.inc();
     if (to === 'dead_letter' || to === 'failed') failed.inc({ reason: reasonOf(event) });
   };
+  return { note, tell };
 }
 
 /** Counted where they are refused; read when it is scraped. */
