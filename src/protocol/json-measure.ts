@@ -40,9 +40,9 @@ function measureMembers(value: object, depth: number, walk: Walk): void {
   } else if (Array.isArray(value)) {
     for (const item of value) measure(item, depth, walk);
   } else {
-    for (const [key, member] of Object.entries(value)) {
+    for (const key of Object.keys(value)) {
       walk.mostBytes += key.length * 6 + 4;
-      measure(member, depth, walk);
+      measure((value as Record<string, unknown>)[key], depth, walk);
     }
   }
 }

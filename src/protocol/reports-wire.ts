@@ -11,19 +11,30 @@ import { heldFromWire } from './workers-wire.js';
 
 /** `path` is where the report stands in its request. */
 export function reportFromWire(wire: ReportWire, path: string): Report {
-  const common = {
-    ...heldFromWire(wire),
-    ...defined({ usage: wire.usage, executionDurationSeconds: wire.execution_duration_seconds }),
-  };
-  if (wire.status === 'failed') {
-    if (wire.error === undefined) throw invalidField(`${path}/error`, 'is needed when it failed');
-    if (wire.result !== undefined) throw invalidField(`${path}/result`, 'excludes "failed"');
-    return { ...common, status: 'failed', error: reportErrorFromWire(wire.error, `${path}/error`) };
+  const { taskId, lease } = heldFromWire(wire);
+  const { result, usage, execution_duration_seconds: executionDurationSeconds } = wire;
+  const error = findError(wire, path);
+  return error === null
+    ? defined({
+        taskId,
+        lease,
+        status: 'completed' as const,
+        result,
+        usage,
+        executionDurationSeconds,
+      })
+    : defined({ taskId, lease, status: 'failed' as const, error, usage, executionDurationSeconds });
+}
+
+/** Null: it completed, with a result that can be kept. */
+function findError({ status, result, error }: ReportWire, path: string): AttemptError | null {
+  if (status === 'completed') {
+    if (error !== undefined) throw invalidField(`${path}/error`, 'excludes "completed"');
+    return findUnkeepable(result);
   }
-  if (wire.error !== undefined) throw invalidField(`${path}/error`, 'excludes "completed"');
-  const unkeepable = findUnkeepable(wire.result);
-  if (unkeepable !== null) return { ...common, status: 'failed', error: unkeepable };
-  return { ...common, status: 'completed', ...defined({ result: wire.result }) };
+  if (error === undefined) throw invalidField(`${path}/error`, 'is needed when it failed');
+  if (result !== undefined) throw invalidField(`${path}/result`, 'excludes "failed"');
+  return reportErrorFromWire(error, `${path}/error`);
 }
 
 export function reportToWire(report: Report): ReportWire {

@@ -27,7 +27,9 @@ export type FlushFailure = 'culprit' | 'outage' | 'locked';
 
 interface Waiting<Item, Outcome> {
   readonly item: Item;
-  readonly settle: (settled: Settled<Outcome>) => void;
+  readonly caller: Caller<Outcome>;
+  /** Of the caller's items. */
+  readonly index: number;
 }
 
 /** What became of one item. */
@@ -35,8 +37,13 @@ export type Settled<Outcome> =
   | { readonly kind: 'done'; readonly outcome: Outcome }
   | { readonly kind: 'failed'; readonly error: unknown };
 
+/** Who is told what became of its items. */
+interface Caller<Outcome> {
+  settle(index: number, settled: Settled<Outcome>): void;
+}
+
 /** One call, of one item or of many: what it waits for is one promise. */
-class Call<Outcome> {
+class Call<Outcome> implements Caller<Outcome> {
   readonly settled: Promise<readonly Settled<Outcome>[]>;
   readonly #all: Settled<Outcome>[] = [];
   #left: number;
@@ -89,16 +96,14 @@ export class Batcher<Item, Outcome> {
   settleAll(items: readonly Item[]): Promise<readonly Settled<Outcome>[]> {
     if (items.length === 0) return Promise.resolve([]);
     const caller = new Call<Outcome>(items.length);
-    for (const [index, item] of items.entries()) {
-      this.#gathering.push({ item, settle: (settled) => caller.settle(index, settled) });
-    }
+    items.forEach((item, index) => this.#gathering.push({ item, caller, index }));
     this.#schedule();
     return caller.settled;
   }
 
   /** For who adds thousands of single ones, and would wait for as many promises. */
   push(item: Item, settle: (settled: Settled<Outcome>) => void): void {
-    this.#gathering.push({ item, settle });
+    this.#gathering.push({ item, caller: { settle: (_, settled) => settle(settled) }, index: 0 });
     this.#schedule();
   }
 
@@ -150,9 +155,9 @@ export class Batcher<Item, Outcome> {
 
   async #flush(batch: readonly Waiting<Item, Outcome>[]): Promise<void> {
     const outcomes = await this.#options.flush(batch.map(({ item }) => item));
-    for (const [n, { settle }] of batch.entries()) {
-      settle({ kind: 'done', outcome: outcomes[n] as Outcome });
-    }
+    batch.forEach(({ caller, index }, n) =>
+      caller.settle(index, { kind: 'done', outcome: outcomes[n] as Outcome }),
+    );
   }
 
   #withoutLocked(batch: readonly Waiting<Item, Outcome>[]): Waiting<Item, Outcome>[] {
@@ -235,7 +240,7 @@ export class Batcher<Item, Outcome> {
 }
 
 function fail<Item, Outcome>(batch: readonly Waiting<Item, Outcome>[], error: unknown): void {
-  for (const { settle } of batch) settle({ kind: 'failed', error });
+  for (const { caller, index } of batch) caller.settle(index, { kind: 'failed', error });
 }
 
 function outcomesOf<Outcome>(all: readonly Settled<Outcome>[]): Outcome[] {

@@ -7,6 +7,8 @@ export function jsonWeight(value: unknown): number {
     for (const item of value) weight += jsonWeight(item);
     return weight;
   }
-  for (const [key, member] of Object.entries(value)) weight += key.length + jsonWeight(member);
+  for (const key of Object.keys(value)) {
+    weight += key.length + jsonWeight((value as Record<string, unknown>)[key]);
+  }
   return weight;
 }
