@@ -23,7 +23,7 @@ export interface WorkerMetrics {
 }
 
 const durationBuckets = [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3_600];
-const claimSizeBuckets = [1, 2, 5, 10, 15, 25, 35, 50];
+const claimSizeBuckets = [1, 2, 5, 10, 15, 25, 35, 50, 100, 200];
 
 /** Prometheus metrics of the workers of this process. prom-client is loaded here, not before. */
 export async function createWorkerMetrics(
