@@ -33,7 +33,7 @@ interface Waiting<Item, Outcome> {
 }
 
 /** What became of one item. */
-export type Settled<Outcome> =
+type Settled<Outcome> =
   | { readonly kind: 'done'; readonly outcome: Outcome }
   | { readonly kind: 'failed'; readonly error: unknown };
 
