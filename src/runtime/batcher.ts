@@ -33,7 +33,7 @@ interface Waiting<Item, Outcome> {
 }
 
 /** What became of one item. */
-type Settled<Outcome> =
+export type Settled<Outcome> =
   | { readonly kind: 'done'; readonly outcome: Outcome }
   | { readonly kind: 'failed'; readonly error: unknown };
 

@@ -107,6 +107,7 @@ export class Runner {
     if (abandoned === 'drain' || !inFlight.remove(task.lease)) heard();
     else if (outcome.kind !== 'abandoned') reports.send(toReport(task, outcome, spent), heard);
     else if (abandoned === 'cancelled') void this.#letGo(task).then(heard);
+    else heard();
   }
 
   /** A cancelled member keeps its workflow waiting until its worker has let go of it. */
