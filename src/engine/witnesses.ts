@@ -10,8 +10,8 @@ export interface Witness extends Successes {
 
 /**
  * Who did a kind of task well when last heard of: a few for each kind, the latest ones, of the kinds
- * that came last. A kind is a row of arrays for all of them, 100 bytes; with objects of its own it was
- * six times that.
+ * that came last. A kind is a row of arrays for all of them: 190 bytes with its name, and 550 with a
+ * map and objects of its own.
  */
 export class Witnesses {
   readonly #maxKinds: number;
