@@ -13,6 +13,8 @@ export class RedisBus implements Bus {
   readonly #channel: string;
   readonly #log: Logger;
   readonly #sender = randomUUID();
+  /** How what we sent ourselves begins: it comes back to us, and need not be read. */
+  readonly #ours = JSON.stringify({ from: this.#sender }).slice(0, -1);
   readonly #listeners = new Set<(message: JsonValue) => void>();
 
   constructor(connection: RedisConnection, prefix: string, log: Logger = silentLog) {
@@ -47,9 +49,9 @@ export class RedisBus implements Bus {
   };
 
   readonly #receive = (channel: string, text: string): void => {
-    if (channel !== this.#channel) return;
+    if (channel !== this.#channel || text.startsWith(this.#ours)) return;
     const letter = parseLetter(text);
-    if (letter === null || letter.from === this.#sender) return;
+    if (letter === null) return;
     for (const listener of [...this.#listeners]) {
       try {
         listener(letter.message);

@@ -1,5 +1,5 @@
 import type { TaskId } from '../../domain/ids.js';
-import { laneKey } from '../../domain/lane.js';
+import { laneKey, type Lane } from '../../domain/lane.js';
 import type { Bus } from '../../runtime/bus.js';
 import type {
   BucketLevel,
@@ -235,7 +235,7 @@ export class RedisReadyQueue implements ReadyQueue {
   }
 
   wakeOthers(wake: Wake): void {
-    this.#wakes.tellOthers(wake);
+    this.#wakes.tellOthers([wake]);
   }
 
   trouble(): string | null {
@@ -259,8 +259,7 @@ export class RedisReadyQueue implements ReadyQueue {
         if (reply[0] === 'rebuild') return { kind: 'rebuild' };
         const [, told, wakes = []] = reply;
         const outcomesOfPart = textsOf(told) as OfferOutcome[];
-        for (const wake of wakesOfOffers(offers, outcomesOfPart)) this.#wakes.tell(wake);
-        this.#tellWakes(wakes);
+        this.#wakes.tell([...wakesOfOffers(offers, outcomesOfPart), ...wakesOf(wakes)]);
         outcomes.push(...outcomesOfPart);
       }
       return { kind: 'offered', outcomes };
@@ -306,7 +305,7 @@ export class RedisReadyQueue implements ReadyQueue {
   }
 
   #tellWakes(reply: Parameters<typeof wakesOf>[0]): void {
-    for (const wake of wakesOf(reply)) this.#wakes.tell(wake);
+    this.#wakes.tell(wakesOf(reply));
   }
 }
 
@@ -332,13 +331,17 @@ function finishArguments(finished: readonly KeptFinish[], nowMs: number): (strin
 }
 
 /** Lane by lane, with the number accepted. */
-function wakesOfOffers(offers: readonly Offer[], outcomes: readonly OfferOutcome[]): Wake[] {
-  const wakes = new Map<string, Wake>();
+function wakesOfOffers(
+  offers: readonly Offer[],
+  outcomes: readonly OfferOutcome[],
+): Iterable<Wake> {
+  const wakes = new Map<string, { readonly lanes: readonly Lane[]; count: number }>();
   for (const [index, { lane }] of offers.entries()) {
     if (outcomes[index] !== 'accepted') continue;
     const key = laneKey(lane);
-    const count = (wakes.get(key)?.count ?? 0) + 1;
-    wakes.set(key, { lanes: [lane], count });
+    const wake = wakes.get(key);
+    if (wake === undefined) wakes.set(key, { lanes: [lane], count: 1 });
+    else wake.count += 1;
   }
-  return [...wakes.values()];
+  return wakes.values();
 }

@@ -41,7 +41,7 @@ function inSteps<T>(values: readonly string[], step: number, read: (at: Values) 
 
 type Values = (offset: number) => string;
 
-function laneOf(key: string): Lane {
+export function laneOf(key: string): Lane {
   const [queue = '', taskType = '', joined = ''] = key.split('\n');
   return { queue, taskType, capabilities: joined === '' ? [] : joined.split('\t') };
 }

@@ -1,7 +1,8 @@
 import type { JsonValue } from '../../domain/json.js';
-import type { Lane } from '../../domain/lane.js';
+import { laneKey } from '../../domain/lane.js';
 import type { Bus } from '../../runtime/bus.js';
 import type { Wake } from '../ready-queue.js';
+import { laneOf } from './replies.js';
 
 /** Tells those who wait here first, and other servers of what nobody here was woken for. */
 export class WakeRelay {
@@ -12,8 +13,7 @@ export class WakeRelay {
   constructor(bus: Bus) {
     this.#bus = bus;
     this.#unsubscribe = bus.subscribe((message) => {
-      const wake = parseWake(message);
-      if (wake !== null) this.#tellHere(wake);
+      for (const wake of parseWakes(message)) this.#tellHere(wake);
     });
   }
 
@@ -24,18 +24,19 @@ export class WakeRelay {
     };
   }
 
-  tell(wake: Wake): void {
-    const rest = wake.count - this.#tellHere(wake);
-    if (rest > 0) this.tellOthers({ ...wake, count: rest });
+  /** What one script brought about is one message, however many lanes it is for. */
+  tell(wakes: readonly Wake[]): void {
+    const others: Wake[] = [];
+    for (const wake of wakes) {
+      const rest = wake.count - this.#tellHere(wake);
+      if (rest > 0) others.push({ lanes: wake.lanes, count: rest });
+    }
+    if (others.length > 0) this.tellOthers(others);
   }
 
-  tellOthers(wake: Wake): void {
-    const lanes = wake.lanes.map(({ queue, taskType, capabilities }) => ({
-      queue,
-      taskType,
-      capabilities: [...capabilities],
-    }));
-    this.#bus.publish({ kind: 'wake', lanes, count: wake.count });
+  tellOthers(wakes: readonly Wake[]): void {
+    const told = wakes.map(({ lanes, count }) => [count, ...lanes.map(laneKey)]);
+    this.#bus.publish({ kind: 'wakes', wakes: told });
   }
 
   close(): void {
@@ -50,21 +51,16 @@ export class WakeRelay {
   }
 }
 
-/** Null: another kind of message, or one that another version of us sends. */
-function parseWake(message: JsonValue): Wake | null {
-  if (typeof message !== 'object' || message === null || Array.isArray(message)) return null;
-  const { kind, lanes, count } = message as Readonly<Record<string, JsonValue>>;
-  if (kind !== 'wake' || !Array.isArray(lanes) || typeof count !== 'number') return null;
-  return lanes.every(isLane) ? { lanes: lanes as unknown as readonly Lane[], count } : null;
+/** None: another kind of message, or one that another version of us sends. */
+function parseWakes(message: JsonValue): Wake[] {
+  if (typeof message !== 'object' || message === null || Array.isArray(message)) return [];
+  const { kind, wakes } = message as Readonly<Record<string, JsonValue>>;
+  return kind === 'wakes' && Array.isArray(wakes) ? wakes.flatMap(parseWake) : [];
 }
 
-function isLane(value: JsonValue): boolean {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) return false;
-  const { queue, taskType, capabilities } = value as Readonly<Record<string, JsonValue>>;
-  return (
-    typeof queue === 'string' &&
-    typeof taskType === 'string' &&
-    Array.isArray(capabilities) &&
-    capabilities.every((name) => typeof name === 'string')
-  );
+function parseWake(told: JsonValue): Wake[] {
+  if (!Array.isArray(told)) return [];
+  const [count, ...keys] = told as readonly JsonValue[];
+  if (typeof count !== 'number' || !keys.every((key) => typeof key === 'string')) return [];
+  return [{ lanes: keys.map(laneOf), count }];
 }
