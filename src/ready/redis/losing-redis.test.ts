@@ -15,6 +15,7 @@ import type { ReadyState } from '../ready-queue.js';
 import { anyWork, blank, offerMaker, Workbench } from '../workbench.contract.js';
 import { openRedis, type RedisConnection } from './connection.js';
 import { RedisReadyQueue } from './redis-ready-queue.js';
+import { layout } from './script-runner.js';
 
 const prefix = 'sluice:{test}:';
 const closing: (() => Promise<unknown>)[] = [];
@@ -99,7 +100,7 @@ describe('Redis that loses its contents', () => {
     await untilGone(opened);
     await server.restart();
     await untilBack(opened);
-    expect(await askRedis(server.url, 'exists', `${prefix}entries`)).toBe(1);
+    expect(await askRedis(server.url, 'exists', `${prefix}${layout}entries`)).toBe(1);
     expect(await queue.take(anyWork)).toEqual({ kind: 'rebuild' });
     expect(await queue.offer([offer()])).toEqual({ kind: 'rebuild' });
     await restore(queue, { generation: 2 });
@@ -122,7 +123,7 @@ describe('Redis that loses its contents', () => {
     const server = await ownRedis();
     const { queue } = await open(server.url);
     await restore(queue);
-    await askRedis(server.url, 'set', `${prefix}entries`, 'not a hash');
+    await askRedis(server.url, 'set', `${prefix}${layout}entries`, 'not a hash');
     await expect(queue.offer([offerMaker()()])).rejects.toThrow('the script offer failed');
   });
 });

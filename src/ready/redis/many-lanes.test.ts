@@ -102,3 +102,29 @@ describe('one queue with many lanes', () => {
     expect(await countToken(100)).toBeLessThan(15 * (await countToken(10)));
   });
 });
+
+/** Each queue has a task and gets another one; then all have one taken, and it ends. */
+async function countLife(queues: number): Promise<number> {
+  const { bench, count } = await openCounted();
+  const names = Array.from({ length: queues }, (_, index) => `q${index}`);
+  const offerToAll = () => bench.offer(...names.map((queue) => bench.task({ queue })));
+  await offerToAll();
+  await bench.take();
+  return count(async () => {
+    await offerToAll();
+    const taken = await bench.take({ count: queues });
+    const grants = bench.granted(taken.map(({ taskId }) => taskId));
+    expect(grants).toHaveLength(queues);
+    await bench.queue.confirm(grants);
+    const ended = { reserved: {}, usage: null };
+    await bench.queue.finish(
+      taken.map(({ taskId, lane }) => ({ taskId, queue: lane.queue, ...ended })),
+    );
+  });
+}
+
+describe('many queues', () => {
+  it('R-CH9: a task in each of 1,000 takes few commands for all of them, not some for each', async () => {
+    expect(await countLife(1_000)).toBeLessThan(150);
+  });
+});

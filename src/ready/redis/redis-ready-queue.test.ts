@@ -16,6 +16,7 @@ import {
 } from '../workbench.contract.js';
 import { openRedis, type RedisConnection } from './connection.js';
 import { RedisReadyQueue } from './redis-ready-queue.js';
+import { layout } from './script-runner.js';
 
 let connection: RedisConnection;
 
@@ -52,7 +53,7 @@ async function make(): Promise<RedisQueueUnderTest> {
     advance: (ms) => clock.advance(ms),
     driftMs: 0,
     lose: async () => {
-      await connection.client.hdel(`${prefix}meta`, 'generation');
+      await connection.client.hdel(`${prefix}${layout}meta`, 'generation');
     },
   };
 }
@@ -91,9 +92,11 @@ describe('RedisReadyQueue', () => {
       await queue.refund(answer.entries);
       await queue.remove(offers.map(({ taskId }) => taskId));
     }
-    expect(await connection.client.scard(`${prefix}queues`)).toBeLessThanOrEqual(10_000);
-    expect(await connection.client.scard(`${prefix}sources`)).toBeLessThanOrEqual(10_000);
-    expect(await countKeys(prefix)).toBeLessThanOrEqual(10_020);
+    const { client } = connection;
+    expect(await client.hlen(`${prefix}${layout}states`)).toBeLessThanOrEqual(10_000);
+    expect(await client.scard(`${prefix}${layout}sources`)).toBeLessThanOrEqual(10_000);
+    expect(await client.hlen(`${prefix}${layout}windows`)).toBe(0);
+    expect(await countKeys(prefix)).toBeLessThanOrEqual(20);
     // What is left is in the registers: the next restore finds it.
     await restore(subject, { generation: 2 });
     expect(await countKeys(prefix)).toBe(1);

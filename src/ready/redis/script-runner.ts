@@ -20,6 +20,12 @@ export interface ScriptRunnerOptions {
   readonly log: Logger;
 }
 
+/**
+ * Before all keys of the scripts, after the prefix. Another layout has another number: a server of the
+ * version before does not find what it could not read, and its contents are of another generation.
+ */
+export const layout = '2:';
+
 /** Runs scripts by their hash, and tells once when Redis stops answering them. */
 export class ScriptRunner {
   readonly #connection: RedisConnection;
@@ -30,7 +36,7 @@ export class ScriptRunner {
 
   constructor({ connection, prefix, clock, log }: ScriptRunnerOptions) {
     this.#connection = connection;
-    this.#prefix = prefix;
+    this.#prefix = prefix + layout;
     this.#clock = clock ?? null;
     this.#log = log;
     // Whether it serves is found out anew.

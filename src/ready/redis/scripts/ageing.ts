@@ -7,7 +7,9 @@ local function ageFor(settings, rank, level)
 end
 
 local function levelAt(settings, rank, age)
-  if age >= ageFor(settings, rank, 0) then return 0 end
-  return age >= ageFor(settings, rank, 1) and 1 or 2
+  if rank == 0 then return 0 end
+  if rank == 1 then return age >= settings.mediumToHigh and 0 or 1 end
+  if age >= settings.lowToHigh then return 0 end
+  return age >= settings.lowToMedium and 1 or 2
 end
 `;

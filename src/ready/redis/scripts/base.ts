@@ -68,6 +68,20 @@ local function callWithAll(command, key, arguments)
     call(command, key, unpack(arguments, first, math.min(first + chunk - 1, #arguments)))
   end
 end
+
+-- Of all fields of a hash, in their order; false for those that it does not have.
+local function readFields(key, fields)
+  if #fields == 0 then return fields end
+  if #fields <= chunk then return call('HMGET', key, unpack(fields)) end
+  local values = {}
+  for first = 1, #fields, chunk do
+    local last = math.min(first + chunk - 1, #fields)
+    local found = call('HMGET', key, unpack(fields, first, last))
+    for index = 1, #found do values[first + index - 1] = found[index] end
+  end
+  return values
+end
+
 local function append(list, ...)
   local size = #list
   for index = 1, select('#', ...) do list[size + index] = (select(index, ...)) end
@@ -75,5 +89,22 @@ end
 
 local function whole(number)
   return string.format('%.0f', number)
+end
+
+-- As a script hands numbers to Redis, they are printed as those with a fraction: slowly.
+local function digits(number)
+  return string.format('%d', number)
+end
+
+local function argumentsFrom(first, step)
+  local values = {}
+  for at = first, #ARGV, step do values[#values + 1] = ARGV[at] end
+  return values
+end
+
+-- The order of a line.
+local function isBefore(at, seq, otherAt, otherSeq)
+  if at ~= otherAt then return at < otherAt end
+  return seq < otherSeq
 end
 `;

@@ -50,9 +50,9 @@ end
 -- Queues that use a limit which was not known gave nothing until now.
 local function openUsersOf(limit)
   for _, source in ipairs(call('SMEMBERS', prefix .. 'sources-of:' .. limit)) do
-    for _, key in ipairs(call('ZRANGEBYSCORE', prefix .. 'parked:' .. source, '+inf', '+inf')) do
-      openLane(loadLane(key))
-    end
+    local keys = call('ZRANGEBYSCORE', prefix .. 'parked:' .. source, '+inf', '+inf')
+    loadLanes(keys, 1)
+    for _, key in ipairs(keys) do openLane(loadLane(key)) end
   end
 end
 
@@ -102,8 +102,10 @@ end
 
 -- All that waits may have become open, more urgent, or another source's.
 local function placeLanes(queue, former)
-  for _, key in ipairs(call('SMEMBERS', prefix .. 'lanes:' .. queue.name)) do
-    lanes[key] = nil
+  local keys = call('SMEMBERS', prefix .. 'lanes:' .. queue.name)
+  for _, key in ipairs(keys) do lanes[key] = nil end
+  loadLanes(keys, 1)
+  for _, key in ipairs(keys) do
     local lane = loadLane(key)
     if former.class ~= queue.settings.class then
       lane.source = former.class .. '\n' .. lane.group
@@ -123,7 +125,7 @@ local function configureQueue(given)
   queue.probesLeft = queue.settings.probes or huge
   queue.hasLimits = #queue.settings.limits > 0
   queue.isChanged = true
-  call('HSET', queue.key, 'settings', cmsgpack.pack(queue.settings))
+  call('HSET', settingsKey, queue.name, cmsgpack.pack(queue.settings))
   replaceBuckets(given, former)
   placeLanes(queue, former)
   wakeQueue(queue)
@@ -131,6 +133,7 @@ end
 
 for _, limit in ipairs(change.limits) do configureLimit(limit) end
 for _, given in ipairs(change.queues) do configureQueue(given) end
+saveSources()
 saveBuckets()
 saveQueues()
 saveMeta()

@@ -3,12 +3,11 @@
  * of taking. What waits says where; what is out says since when and under which grant.
  */
 export const entries = String.raw`
-local waitingPattern = '^W(%d)\31([^\31]*)\31([^\31]*)\31([^\31]*)\31([^\31]*)\31(.*)$'
 local outPattern = '^(.)\31([^\31]*)\31([^\31]*)\31([^\31]*)\31(.*)$'
 
-local function waitingRecord(rank, orderedAt, seq, eligibleAt, laneKey, cost)
-  return 'W' .. rank .. '\31' .. orderedAt .. '\31' .. seq .. '\31' .. eligibleAt
-    .. '\31' .. laneKey .. '\31' .. cost
+-- What stands in its window, and where that is.
+local function waitingRecord(field, packed, cost)
+  return 'W' .. packed .. field .. '\31' .. cost
 end
 
 local function outRecord(state, queue, grant, since, cost)
@@ -17,14 +16,15 @@ end
 
 -- Nil: it does not wait.
 local function parseWaiting(taskId, record)
-  local rank, orderedAt, seq, eligibleAt, laneKey, cost = string.match(record or '', waitingPattern)
-  if not rank then return nil end
+  if not record or sub(record, 1, 1) ~= 'W' then return nil end
+  local eligibleAt, orderedAt = struct.unpack('<dd', record, 54)
+  local rank, laneKey, cost = string.match(record, '^(%d)([^\31]*)\31(.*)$', 70)
   return {
     taskId = taskId,
     rank = tonumber(rank),
-    orderedAt = tonumber(orderedAt),
-    eligibleAt = tonumber(eligibleAt),
-    member = seq .. taskId .. eligibleAt,
+    orderedAt = orderedAt,
+    eligibleAt = eligibleAt,
+    member = sub(record, 2, 61),
     laneKey = laneKey,
     costText = cost,
     level = false,
@@ -46,19 +46,7 @@ end
 
 -- Of all ids, in their order; false for those that are not held.
 local function readRecords(ids)
-  local records = {}
-  for first = 1, #ids, chunk do
-    local last = math.min(first + chunk - 1, #ids)
-    local found = call('HMGET', entriesKey, unpack(ids, first, last))
-    for index = 1, #found do records[first + index - 1] = found[index] end
-  end
-  return records
-end
-
-local function argumentsFrom(first, step)
-  local values = {}
-  for at = first, #ARGV, step do values[#values + 1] = ARGV[at] end
-  return values
+  return readFields(entriesKey, ids)
 end
 
 local function parseCost(text)

@@ -11,17 +11,18 @@ local firstWindow = 3
 
 if not isOpen then return 'closed' end
 
+findLanes(ARGV, firstWindow, #ARGV, 2)
 local windows = {}
 for at = firstWindow, #ARGV, 2 do
-  windows[#windows + 1] = { laneKey = ARGV[at], rank = ARGV[at + 1], field = ARGV[at + 1] .. ARGV[at] }
+  windows[#windows + 1] = needWindow(loadLane(ARGV[at]), tonumber(ARGV[at + 1]))
 end
+readWindows()
 loadLines(windows)
 local looks = {}
 for _, window in ipairs(windows) do
   local line = window.line
   if line and isFeeding then beginRound(window) end
-  local size = call('ZCARD', windowKey(window.rank, window.laneKey))
-  append(looks, math.max(0, loadLane(window.laneKey).queue.settings.maxReady - size))
+  append(looks, math.max(0, window.lane.queue.settings.maxReady - sizeOf(window)))
   append(looks, exact(line and line.at), exact(line and line.seq), line and line.round or '')
 end
 if isFeeding then

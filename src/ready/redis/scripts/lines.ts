@@ -7,14 +7,8 @@ export const lines = String.raw`
 local leftKey = prefix .. 'left'
 local linePattern = '^([^\31]*)\31([^\31]*)\31([^\31]*)\31([^\31]*)\31([^\31]*)$'
 
-local function isBefore(at, seq, otherAt, otherSeq)
-  if at ~= otherAt then return at < otherAt end
-  return seq < otherSeq
-end
-
 local function parseLine(record)
-  local at, seq, round, sinceAt, sinceSeq = string.match(record or '', linePattern)
-  if not at then return nil end
+  local at, seq, round, sinceAt, sinceSeq = string.match(record, linePattern)
   return {
     at = tonumber(at),
     seq = tonumber(seq),
@@ -37,15 +31,12 @@ local function nextRound()
   return whole(nextNumber())
 end
 
--- A window has its field, its line or nil, and whether that changed.
+-- A window has its field, its line or false, and whether that changed.
 local function loadLines(windows)
-  for first = 1, #windows, chunk do
-    local last = math.min(first + chunk - 1, #windows)
-    local fields = {}
-    for index = first, last do fields[#fields + 1] = windows[index].field end
-    for index, record in ipairs(call('HMGET', leftKey, unpack(fields))) do
-      windows[first + index - 1].line = parseLine(record)
-    end
+  local fields = {}
+  for index, window in ipairs(windows) do fields[index] = window.field end
+  for index, record in ipairs(readFields(leftKey, fields)) do
+    windows[index].line = record and parseLine(record)
   end
 end
 
@@ -76,16 +67,19 @@ local function feedUpTo(window, at, seq)
   end
   beginRound(window)
   line.at, line.seq = at, seq
-  if not at then window.line = nil end
+  if not at then window.line = false end
 end
 
 local function saveLines(windows)
+  local behind, caughtUp = {}, {}
   for _, window in ipairs(windows) do
     if window.hasNewLine and window.line then
-      call('HSET', leftKey, window.field, lineRecord(window.line))
+      append(behind, window.field, lineRecord(window.line))
     elseif window.hasNewLine then
-      call('HDEL', leftKey, window.field)
+      append(caughtUp, window.field)
     end
   end
+  callWithAll('HSET', leftKey, behind)
+  callWithAll('HDEL', leftKey, caughtUp)
 end
 `;

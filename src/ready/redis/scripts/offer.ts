@@ -20,23 +20,61 @@ local firstOffer, offerArguments = firstWindow + windowCount * windowArguments, 
 
 if not isOfThisRun() then return { 'rebuild' } end
 
-local windows = {}
+local function windowArgument(number, offset)
+  return ARGV[firstWindow + (number - 1) * windowArguments + offset]
+end
+
+local names, fields, numberOf = {}, {}, {}
 for number = 1, windowCount do
-  local at = firstWindow + (number - 1) * windowArguments
-  local laneKey, rank = ARGV[at], tonumber(ARGV[at + 1])
-  local lane = loadLane(laneKey)
-  local key = windowKey(rank, laneKey)
-  local size = lane.queue[rank] == 0 and 0 or call('ZCARD', key)
-  windows[number] = {
-    lane = lane, rank = rank, key = key, size = size, wasEmpty = size == 0, added = {},
-    field = rank .. laneKey,
-    round = ARGV[at + 2], nextAt = tonumber(ARGV[at + 3]), nextSeq = tonumber(ARGV[at + 4]),
-  }
+  local laneKey = windowArgument(number, 0)
+  local name = queueNameOf(laneKey)
+  names[number], fields[number] = name, windowArgument(number, 1) .. laneKey
+  numberOf[name] = numberOf[name] == nil and number
 end
-loadLines(windows)
-for _, window in ipairs(windows) do
-  window.isFed = window.line and window.line.round == window.round
+local states = readFields(statesKey, names)
+local texts = readFields(windowsKey, fields)
+local lineRecords = readFields(leftKey, fields)
+
+-- A window is plain if it is short, holds something, and nothing was left of it, and its queue has no
+-- settings and no other window here. What comes behind its last is only joined to it: its lane stays
+-- where it is. No tables are made of it, as long as it is plain.
+local function isPlain(number)
+  local state, text = states[number], texts[number]
+  return text and text ~= longMark and not lineRecords[number] and state and string.byte(state) == 0
+    and numberOf[names[number]] == number
 end
+
+-- All others, by number and in a list.
+local windows, opened = {}, {}
+
+local function openWindow(number)
+  local window = needWindow(loadLane(windowArgument(number, 0)), tonumber(windowArgument(number, 1)))
+  local record = lineRecords[number]
+  window.line = record and parseLine(record)
+  if record then
+    window.isFed = window.line.round == windowArgument(number, 2)
+    window.nextAt = tonumber(windowArgument(number, 3))
+    window.nextSeq = tonumber(windowArgument(number, 4))
+  end
+  windows[number] = window
+  opened[#opened + 1] = window
+end
+
+-- After it was read.
+local function noteHead(window)
+  if not window.isLong then window.formerHead = sub(window.text, 1, memberSize) end
+end
+
+local laneKeys = {}
+for number = 1, windowCount do
+  if not isPlain(number) then laneKeys[#laneKeys + 1] = windowArgument(number, 0) end
+end
+findLanes(laneKeys, 1, #laneKeys, 1)
+for number = 1, windowCount do
+  if not isPlain(number) then openWindow(number) end
+end
+readWindows()
+for _, window in ipairs(opened) do noteHead(window) end
 
 local isHeld = {}
 local ids = argumentsFrom(firstOffer, offerArguments)
@@ -46,77 +84,179 @@ for index, record in ipairs(readRecords(ids)) do isHeld[ids[index]] = record and
 const accepting = String.raw`
 local records = {}
 
-local function write(window)
-  if #window.added == 0 then return end
-  if not window.isWritten then
-    window.formerHead = not window.wasEmpty and call('ZRANGE', window.key, 0, 0)[1]
-    window.isWritten = true
+local function makeLong(window)
+  local text, added = window.text, {}
+  for size = 0, #text - 1, packedSize do
+    added[#added + 1] = (struct.unpack('<d', text, size + memberSize + 1))
+    added[#added + 1] = sub(text, size + 1, size + memberSize)
   end
-  callWithAll('ZADD', window.key, window.added)
-  window.added = {}
+  becomeLong(window)
+  window.added = added
 end
 
-local function accept(window, taskId, age, orderedAt, seq, cost)
-  local queue, rank = window.lane.queue, window.rank
-  local eligibleAt = whole(now - age)
-  if queue.turn == 0 then queue.turn = nextNumber() end
-  queue[rank] = queue[rank] + 1
-  queue.isChanged = true
-  window.size = window.size + 1
-  local added = window.added
-  added[#added + 1] = orderedAt
-  added[#added + 1] = memberOf(seq, taskId, eligibleAt)
-  records[#records + 1] = taskId
-  records[#records + 1] = waitingRecord(rank, orderedAt, seq, eligibleAt, window.lane.key, cost)
+-- After so many bytes of a short window stands the first that is younger.
+local function sizeBefore(text, at, seq)
+  local size = #text
+  while size > 0 do
+    local from = size - packedSize
+    local otherAt = struct.unpack('<d', text, from + memberSize + 1)
+    if at > otherAt or at == otherAt and seq > tonumber(sub(text, from + 1, from + 16)) then break end
+    size = from
+  end
+  return size
+end
+
+local function addToWindow(window, packed, at, seq)
+  touch(window)
+  if not window.isLong and #window.text >= maxShortSize then makeLong(window) end
+  if window.isLong then
+    local added = window.added
+    added[#added + 1] = at
+    added[#added + 1] = sub(packed, 1, memberSize)
+    return
+  end
+  local text = window.text
+  local size = sizeBefore(text, at, seq)
+  if size == #text then
+    window.text = text .. packed
+  else
+    window.text = sub(text, 1, size) .. packed .. sub(text, size + 1)
+  end
+end
+
+local function noteRecord(taskId, field, packed, cost)
+  local size = #records
+  records[size + 1], records[size + 2] = taskId, waitingRecord(field, packed, cost)
   isHeld[taskId] = true
 end
 
--- The youngest of a full window makes room for one that is older. What was accepted before is
--- written first: it may be the youngest.
+local function accept(window, taskId, packed, at, seq, cost)
+  local queue, rank = window.lane.queue, window.rank
+  if queue.turn == 0 then queue.turn = nextNumber() end
+  queue[rank] = queue[rank] + 1
+  queue.isChanged = true
+  addToWindow(window, packed, at, seq)
+  noteRecord(taskId, window.field, packed, cost)
+end
+
+-- By number: how many were joined to a plain window.
+local joined = {}
+
+-- False: it would not be plain with it.
+local function joinToPlain(number, taskId, packed, at, seq, cost)
+  local text = texts[number]
+  if #text >= maxShortSize or sizeBefore(text, at, seq) < #text then return false end
+  texts[number] = text .. packed
+  joined[number] = (joined[number] or 0) + 1
+  noteRecord(taskId, fields[number], packed, cost)
+  return true
+end
+
+-- With what was joined to it.
+local function openPlain(number)
+  openWindow(number)
+  readWindows()
+  local window, count = windows[number], joined[number]
+  noteHead(window)
+  if not count then return end
+  local queue = window.lane.queue
+  queue[window.rank] = queue[window.rank] + count
+  queue.isChanged = true
+  window.text = texts[number]
+  touch(window)
+  joined[number] = nil
+end
+
+-- Where the state has the counts of what waits, by rank.
+local waitingAt = 1 + struct.size('<Bddiii')
+
+local function saveJoined()
+  local stored = {}
+  for number, count in pairs(joined) do
+    stored[#stored + 1] = fields[number]
+    stored[#stored + 1] = texts[number]
+    local state, at = states[number], waitingAt + 4 * windowArgument(number, 1)
+    local waiting, rest = struct.unpack('<i', state, at)
+    local packed = struct.pack('<i', waiting + count)
+    noteState(names[number], sub(state, 1, at - 1) .. packed .. sub(state, rest), false)
+  end
+  callWithAll('HSET', windowsKey, stored)
+end
+
+-- Nil: it is empty. What was accepted before is written first: it may be the youngest.
+local function youngestOf(window)
+  if window.isLong then
+    callWithAll('ZADD', window.key, window.added)
+    window.added, window.isWritten = {}, true
+    local found = call('ZREVRANGE', window.key, 0, 0, 'WITHSCORES')
+    return found[1], tonumber(found[2])
+  end
+  local size = #window.text - packedSize
+  if size < 0 then return nil end
+  return sub(window.text, size + 1, size + memberSize),
+    (struct.unpack('<d', window.text, size + memberSize + 1))
+end
+
+local function dropYoungest(window, member)
+  touch(window)
+  if window.isLong then
+    call('ZREM', window.key, member)
+  else
+    window.text = sub(window.text, 1, #window.text - packedSize)
+  end
+end
+
+-- The youngest of a full window makes room for one that is older.
 local function pushOut(window, at, seq)
   local queue, rank = window.lane.queue, window.rank
-  write(window)
-  local youngest = call('ZREVRANGE', window.key, 0, 0, 'WITHSCORES')
-  if not youngest[1] then return false end
-  local member, youngestAt = youngest[1], tonumber(youngest[2])
+  local member, youngestAt = youngestOf(window)
+  if not member then return false end
   local youngestSeq, taskId = tonumber(sub(member, 1, 16)), sub(member, 17, 52)
   if not isBefore(at, seq, youngestAt, youngestSeq) then return false end
-  if not window.isWritten then
-    window.formerHead = call('ZRANGE', window.key, 0, 0)[1]
-    window.isWritten = true
-  end
   callWithAll('HSET', entriesKey, records)
   records = {}
-  call('ZREM', window.key, member)
+  dropYoungest(window, member)
   call('HDEL', entriesKey, taskId)
   isHeld[taskId] = nil
-  window.size, queue[rank] = window.size - 1, queue[rank] - 1
+  queue[rank] = queue[rank] - 1
   if queue.short == taskId then queue.short, queue.lostShort = '', true end
   leave(window, youngestAt, youngestSeq)
   return true
 end
 
+-- Its queue has as many entries of its rank, or more: mostly that says enough.
+local function hasRoomIn(window)
+  local queue = window.lane.queue
+  local maxReady = queue.settings.maxReady
+  return queue[window.rank] < maxReady or sizeOf(window) < maxReady
+end
+
 local function isAccepted(window, at, seq)
-  local hasRoom = window.size < window.lane.queue.settings.maxReady
-  if window.isFed then return hasRoom end
+  if window.isFed then return hasRoomIn(window) end
   local line = window.line
   if line and not isBefore(at, seq, line.at, line.seq) then return false end
-  return hasRoom or pushOut(window, at, seq)
+  return hasRoomIn(window) or pushOut(window, at, seq)
 end
 `;
 
 const body = String.raw`
 local outcomes = {}
 for at = firstOffer, #ARGV, offerArguments do
-  local taskId, window, orderedAt, seq = ARGV[at], windows[tonumber(ARGV[at + 1])], ARGV[at + 3], ARGV[at + 4]
+  local taskId, number, seqText, cost = ARGV[at], tonumber(ARGV[at + 1]), ARGV[at + 4], ARGV[at + 5]
+  local orderedAt, seq = tonumber(ARGV[at + 3]), tonumber(seqText)
+  local packed = seqText .. taskId .. struct.pack('<dd', now - ARGV[at + 2], orderedAt)
   local outcome = 'accepted'
   if isHeld[taskId] then
     outcome = 'held'
-  elseif isAccepted(window, tonumber(orderedAt), tonumber(seq)) then
-    accept(window, taskId, ARGV[at + 2], orderedAt, seq, ARGV[at + 5])
-  else
-    leave(window, tonumber(orderedAt), tonumber(seq))
-    outcome = 'left'
+  elseif windows[number] or not joinToPlain(number, taskId, packed, orderedAt, seq, cost) then
+    if not windows[number] then openPlain(number) end
+    local window = windows[number]
+    if isAccepted(window, orderedAt, seq) then
+      accept(window, taskId, packed, orderedAt, seq, cost)
+    else
+      leave(window, orderedAt, seq)
+      outcome = 'left'
+    end
   end
   outcomes[#outcomes + 1] = outcome
 end
@@ -127,11 +267,24 @@ local function enterSource(lane)
   end
 end
 
-for _, window in ipairs(windows) do
-  write(window)
-  if window.isWritten then
-    if window.wasEmpty then enterSource(window.lane) end
-    if call('ZRANGE', window.key, 0, 0)[1] ~= window.formerHead then window.lane.hasNewHead = true end
+-- Of one that was long before, the head is not known: it is new if it was added.
+local function hasNewHead(window)
+  if not window.isLong then return sub(window.text, 1, memberSize) ~= window.formerHead end
+  if window.formerHead or window.isWritten then return true end
+  local head = call('ZRANGE', window.key, 0, 0)[1]
+  local added = window.added
+  for index = 2, #added, 2 do
+    if added[index] == head then return true end
+  end
+  return false
+end
+
+saveWindows()
+saveJoined()
+for _, window in ipairs(opened) do
+  if window.isChanged then
+    if window.formerHead == '' then enterSource(window.lane) end
+    if hasNewHead(window) then window.lane.hasNewHead = true end
   end
   if window.isFed then feedUpTo(window, window.nextAt, window.nextSeq) end
 end
@@ -145,7 +298,8 @@ for _, queue in pairs(queues) do
   end
 end
 callWithAll('HSET', entriesKey, records)
-saveLines(windows)
+saveSources()
+saveLines(opened)
 saveQueues()
 saveMeta()
 return { 'offered', outcomes, wakes }

@@ -1,4 +1,3 @@
-import { priorities } from '../../../domain/priority.js';
 import { defaultQueueSettings } from '../../../domain/queue-settings.js';
 import { thresholdsOf } from '../packed-settings.js';
 
@@ -8,11 +7,12 @@ const { lowToMediumMs, lowToHighMs, mediumToHighMs } = thresholdsOf(defaultQueue
 const maxIdle = 10_000;
 
 /**
- * Queues: settings, turn, slots and counts. Loaded once in a script, written back at its end.
+ * Queues: settings, turn, slots and counts. Loaded once in a script, written back at its end, all of
+ * them with one call: tasks of as many queues would else cost a call each, and to call costs more than
+ * what is done for it.
  *
- * `queues` has the names of all, `idle` those that hold nothing and would be made again just as they
- * are, but for their turn and version, oldest first. How many probes are left is read and written only
- * of queues that have a number of them.
+ * `states` has a packed record of each, `settings` those that were configured, `idle` those that hold
+ * nothing and would be made again just as they are, but for their turn and version, oldest first.
  */
 export const queues = String.raw`
 local defaultSettings = {
@@ -26,8 +26,12 @@ local defaultSettings = {
   lowToHigh = ${lowToHighMs},
   mediumToHigh = ${mediumToHighMs},
 }
-local queuesKey = prefix .. 'queues'
+local statesKey = prefix .. 'states'
+local settingsKey = prefix .. 'settings'
 local idleKey = prefix .. 'idle'
+-- Whether it has settings, turn, probes left, slots, running, parked, and waiting entries by rank.
+local stateFormat = '<Bddiiiiii'
+local blankState = struct.pack(stateFormat, 0, 0, huge, 0, 0, 0, 0, 0, 0)
 local queues = {}
 
 local function waitingIn(queue)
@@ -38,32 +42,72 @@ local function isIdle(queue)
   return queue.settings.isDefault and queue.slots == 0 and waitingIn(queue) == 0
 end
 
--- [0], [1] and [2] are its waiting entries by rank.
-local function loadQueue(name)
-  local queue = queues[name]
-  if queue then return queue end
-  local key = prefix .. 'q:' .. name
-  local field = call('HMGET', key, 'settings', 'turn', 'slots', 'running', 'parked', 'short',
-    '${priorities.join("', '")}')
-  queue = {
+-- [0], [1] and [2] are its waiting entries by rank. A table that outgrows its fields is built anew, which
+-- costs as much as to make it: those that a take adds are there from the beginning.
+local function parseQueue(name, state)
+  local hasSettings, turn, probesLeft, slots, running, parked, high, medium, low, rest =
+    struct.unpack(stateFormat, state or blankState)
+  local queue = {
+    medium,
+    low,
+    [0] = high,
     name = name,
-    key = key,
-    isKnown = field[2] ~= false,
-    settings = field[1] and cmsgpack.unpack(field[1]) or defaultSettings,
-    turn = tonumber(field[2] or 0),
-    slots = tonumber(field[3] or 0),
-    running = tonumber(field[4] or 0),
-    parked = tonumber(field[5] or 0),
-    short = field[6] or '',
-    [0] = tonumber(field[7] or 0),
-    [1] = tonumber(field[8] or 0),
-    [2] = tonumber(field[9] or 0),
+    isChanged = false,
+    settings = defaultSettings,
+    hasLimits = false,
+    wasIdle = false,
+    turn = turn,
+    probesLeft = probesLeft,
+    slots = slots,
+    running = running,
+    parked = parked,
+    short = state and sub(state, rest) or '',
+    groups = false,
+    grantRecord = false,
   }
-  queue.probesLeft = queue.settings.probes and tonumber(call('HGET', key, 'probes')) or huge
-  queue.hasLimits = #queue.settings.limits > 0
-  queue.wasIdle = queue.isKnown and isIdle(queue)
-  queues[name] = queue
-  return queue
+  return queue, hasSettings == 1
+end
+
+local function packQueue(queue)
+  local hasSettings = queue.settings == defaultSettings and 0 or 1
+  return struct.pack(stateFormat, hasSettings, queue.turn, queue.probesLeft, queue.slots,
+    queue.running, queue.parked, queue[0], queue[1], queue[2]) .. queue.short
+end
+
+local function readSettings(names)
+  for index, packed in ipairs(readFields(settingsKey, names)) do
+    local queue = queues[names[index]]
+    queue.settings = cmsgpack.unpack(packed)
+    queue.hasLimits = #queue.settings.limits > 0
+    queue.wasIdle = isIdle(queue)
+  end
+end
+
+-- Whoever needs many says so first: they are read together.
+local function loadQueues(names)
+  local new, configured = {}, {}
+  for _, name in ipairs(names) do
+    if queues[name] == nil then
+      queues[name] = false
+      new[#new + 1] = name
+    end
+  end
+  for index, state in ipairs(readFields(statesKey, new)) do
+    local name = new[index]
+    local queue, hasSettings = parseQueue(name, state)
+    queues[name] = queue
+    if hasSettings then
+      configured[#configured + 1] = name
+    else
+      queue.wasIdle = state and isIdle(queue)
+    end
+  end
+  readSettings(configured)
+end
+
+local function loadQueue(name)
+  if not queues[name] then loadQueues({ name }) end
+  return queues[name]
 end
 
 -- How many more may be taken, as far as slots and probes go.
@@ -77,32 +121,34 @@ local function forgetOldIdle()
   if excess <= 0 then return end
   local popped = call('ZPOPMIN', idleKey, excess + ${maxIdle / 2})
   local names = {}
-  for index = 1, #popped, 2 do
-    names[#names + 1] = popped[index]
-    call('DEL', prefix .. 'q:' .. popped[index])
-  end
-  callWithAll('SREM', queuesKey, names)
+  for index = 1, #popped, 2 do names[#names + 1] = popped[index] end
+  callWithAll('HDEL', statesKey, names)
+  callWithAll('HDEL', settingsKey, names)
 end
 
-local function saveQueue(queue)
-  call('HSET', queue.key, 'turn', queue.turn, 'slots', queue.slots, 'running', queue.running,
-    'parked', queue.parked, 'short', queue.short,
-    '${priorities[0]}', queue[0], '${priorities[1]}', queue[1], '${priorities[2]}', queue[2])
-  if queue.settings.probes then call('HSET', queue.key, 'probes', queue.probesLeft) end
-  if not queue.isKnown then call('SADD', queuesKey, queue.name) end
-  if isIdle(queue) then
-    call('ZADD', idleKey, nextNumber(), queue.name)
-    return true
+local unsavedStates, newlyIdle = {}, {}
+
+local function noteState(name, packed, isNowIdle)
+  local size = #unsavedStates
+  unsavedStates[size + 1], unsavedStates[size + 2] = name, packed
+  if isNowIdle then
+    size = #newlyIdle
+    newlyIdle[size + 1], newlyIdle[size + 2] = nextNumber(), name
   end
-  if queue.wasIdle then call('ZREM', idleKey, queue.name) end
-  return false
 end
 
 local function saveQueues()
-  local someIdle = false
-  for _, queue in pairs(queues) do
-    if queue.isChanged and saveQueue(queue) then someIdle = true end
+  local noLongerIdle = {}
+  for name, queue in pairs(queues) do
+    if queue.isChanged then
+      local isNowIdle = isIdle(queue)
+      noteState(name, packQueue(queue), isNowIdle)
+      if queue.wasIdle and not isNowIdle then noLongerIdle[#noLongerIdle + 1] = name end
+    end
   end
-  if someIdle then forgetOldIdle() end
+  callWithAll('HSET', statesKey, unsavedStates)
+  callWithAll('ZREM', idleKey, noLongerIdle)
+  callWithAll('ZADD', idleKey, newlyIdle)
+  if #newlyIdle > 0 then forgetOldIdle() end
 end
 `;

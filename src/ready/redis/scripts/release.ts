@@ -4,6 +4,7 @@ import { ageing } from './ageing.js';
 import { base } from './base.js';
 import { buckets } from './buckets.js';
 import { entries } from './entries.js';
+import { plain } from './plain.js';
 import { sources } from './sources.js';
 import { windows } from './windows.js';
 import { queues } from './queues.js';
@@ -15,14 +16,27 @@ local gone, isGone = {}, {}
 local wereFull, haveChanged, haveRisen = {}, {}, {}
 local risenLimits = {}
 
+-- False: it is neither taken nor runs. All queues of those that are are found.
+local function parseOuts(records)
+  local outs, names = {}, {}
+  for index, record in ipairs(records) do
+    local out = parseOut(record)
+    outs[index] = out or false
+    if out then names[#names + 1] = out.queueName end
+  end
+  findPlain(names)
+  return outs
+end
+
 local function release(taskId, out)
+  isGone[taskId] = true
+  gone[#gone + 1] = taskId
+  if plainStates[out.queueName] then return freePlain(out.queueName, out.isConfirmed) end
   local queue = loadQueue(out.queueName)
   if placesIn(queue) <= 0 then wereFull[queue] = true end
   queue.slots = queue.slots - 1
   if out.isConfirmed then queue.running = queue.running - 1 end
   queue.isChanged = true
-  isGone[taskId] = true
-  gone[#gone + 1] = taskId
 end
 
 local function settleLimit(queue, limit, bucket, reserved, used)
@@ -49,7 +63,9 @@ local function finishRelease()
   callWithAll('HDEL', entriesKey, gone)
   callWithAll('ZREM', outKey, gone)
   openAndWake()
+  saveSources()
   saveBuckets()
+  savePlain()
   saveQueues()
   saveMeta()
   return wakes
@@ -61,6 +77,7 @@ if not isOpen then return {} end
 
 -- A later take was judged by what this one left: only the last one gives its tokens back.
 local function giveTokensBack(out)
+  if plainStates[out.queueName] then return end
   local queue = loadQueue(out.queueName)
   local cost = parseCost(out.costText)
   for _, limit in ipairs(queue.settings.limits) do
@@ -74,6 +91,7 @@ end
 
 -- Only under the version that it was taken under.
 local function giveProbeBack(out)
+  if plainStates[out.queueName] then return end
   local queue = loadQueue(out.queueName)
   local olderGrants = queue.settings.olderGrants
   if olderGrants and tonumber(string.match(out.grant, '%d+$')) > olderGrants then
@@ -81,9 +99,8 @@ local function giveProbeBack(out)
   end
 end
 
-for index, record in ipairs(readRecords(argumentsFrom(2, 2))) do
+for index, out in ipairs(parseOuts(readRecords(argumentsFrom(2, 2)))) do
   local taskId, grant = ARGV[2 * index], ARGV[2 * index + 1]
-  local out = parseOut(record)
   if out and not out.isConfirmed and out.grant == grant and not isGone[taskId] then
     giveTokensBack(out)
     release(taskId, out)
@@ -100,6 +117,7 @@ if not isOpen then return 'closed' end
 
 -- Tokens come back together with the slot: of what holds none any more only the debt is booked.
 local function settleUsage(name, reserved, usage, holdsSlot)
+  if plainStates[name] then return end
   local queue = loadQueue(name)
   for _, limit in ipairs(queue.settings.limits) do
     local bucket = loadBucket(limit.bucket)
@@ -117,12 +135,11 @@ local function isOfThisTaking(out, grant, agoMs)
   return out.since <= now - agoMs
 end
 
-for index, record in ipairs(readRecords(argumentsFrom(firstFinished, arguments))) do
+for index, out in ipairs(parseOuts(readRecords(argumentsFrom(firstFinished, arguments)))) do
   local at = firstFinished + (index - 1) * arguments
   local taskId, grant, name = ARGV[at], ARGV[at + 1], ARGV[at + 2]
   local reserved, usage = ARGV[at + 3], ARGV[at + 4]
   local agoMs, isResent = tonumber(ARGV[at + 5]), ARGV[at + 6] == '1'
-  local out = parseOut(record)
   local holdsSlot = out and not isGone[taskId] and isOfThisTaking(out, grant, agoMs)
   -- What was sent before and holds no slot was settled when it gave the slot back.
   if usage ~= '' and (holdsSlot or not isResent) then
@@ -133,7 +150,7 @@ end
 return finishRelease()
 `;
 
-const shared = [base, queues, ageing, windows, sources, entries, buckets, wakes, releasing];
+const shared = [base, queues, ageing, windows, sources, entries, plain, buckets, wakes, releasing];
 
 /** What Postgres refused: slot and probe come back, and tokens where that breaks no bound. */
 export const refund = script('refund', ...shared, refundBody);

@@ -13,12 +13,25 @@ if not isOpen then return {} end
 
 local gone, isGone = {}, {}
 
+-- Answers whether it was the first.
+local function removeFromWindow(window, member)
+  touch(window)
+  if window.isLong then
+    local isFirst = call('ZRANK', window.key, member) == 0
+    call('ZREM', window.key, member)
+    window.hasRemoved = true
+    return isFirst
+  end
+  local text = window.text
+  local at = string.find(text, member, 1, true)
+  window.text = sub(text, 1, at - 1) .. sub(text, at + packedSize)
+  return at == 1
+end
+
 local function remove(entry)
   local lane = loadLane(entry.laneKey)
   local queue = lane.queue
-  local key = windowKey(entry.rank, lane.key)
-  if call('ZRANK', key, entry.member) == 0 then lane.hasNewHead = true end
-  call('ZREM', key, entry.member)
+  if removeFromWindow(windowOf(lane, entry.rank), entry.member) then lane.hasNewHead = true end
   queue[entry.rank] = queue[entry.rank] - 1
   queue.isChanged = true
   if queue.short == entry.taskId then
@@ -29,9 +42,17 @@ local function remove(entry)
   gone[#gone + 1] = entry.taskId
 end
 
+local found, keys = {}, {}
 for index, record in ipairs(readRecords(argumentsFrom(2, 1))) do
   local entry = parseWaiting(ARGV[index + 1], record)
-  if entry and not isGone[entry.taskId] then remove(entry) end
+  if entry then
+    found[#found + 1] = entry
+    keys[#keys + 1] = entry.laneKey
+  end
+end
+loadLanes(keys, 1)
+for _, entry in ipairs(found) do
+  if not isGone[entry.taskId] then remove(entry) end
 end
 for _, lane in pairs(lanes) do
   if lane.hasNewHead then openLane(lane) end
@@ -43,6 +64,8 @@ for _, queue in pairs(queues) do
   end
 end
 callWithAll('HDEL', entriesKey, gone)
+saveWindows()
+saveSources()
 saveQueues()
 saveMeta()
 return wakes

@@ -31,9 +31,9 @@ if not isStillBuilding(token) then return 'lost' end
 
 local function wipeQueue(name)
   for _, lane in ipairs(call('SMEMBERS', prefix .. 'lanes:' .. name)) do
-    for rank = 0, 2 do call('UNLINK', prefix .. 'w' .. rank .. ':' .. lane) end
+    call('UNLINK', prefix .. 'w:0' .. lane, prefix .. 'w:1' .. lane, prefix .. 'w:2' .. lane)
   end
-  call('DEL', prefix .. 'q:' .. name, prefix .. 'lanes:' .. name, prefix .. 'parked-of:' .. name)
+  call('DEL', prefix .. 'lanes:' .. name, prefix .. 'parked-of:' .. name)
 end
 
 local function wipeSource(source)
@@ -45,14 +45,16 @@ local function wipeSource(source)
   end
 end
 
-local names = call('SPOP', prefix .. 'queues', atOnce)
+local names = call('HRANDFIELD', prefix .. 'states', atOnce)
 for _, name in ipairs(names) do wipeQueue(name) end
+callWithAll('HDEL', prefix .. 'states', names)
 local sources = call('SPOP', prefix .. 'sources', atOnce)
 for _, source in ipairs(sources) do wipeSource(source) end
 local popped = call('ZPOPMIN', prefix .. 'changed', atOnce)
 for index = 1, #popped, 2 do call('DEL', prefix .. 'b:' .. popped[index]) end
 if #names + #sources + #popped > 0 then return 'more' end
-call('UNLINK', entriesKey, outKey, prefix .. 'idle', prefix .. 'left')
+call('UNLINK', entriesKey, outKey, prefix .. 'idle', prefix .. 'left', prefix .. 'settings',
+  prefix .. 'windows')
 return 'done'
 `;
 
@@ -62,6 +64,7 @@ local token = ARGV[2]
 if not isStillBuilding(token) then return 'lost' end
 -- What runs was read after this: an end that was said before it is of an earlier attempt.
 local since = whole(call('HGET', metaKey, 'begun'))
+loadQueues(argumentsFrom(4, 2))
 for at = 3, #ARGV, 2 do
   local taskId, name = ARGV[at], ARGV[at + 1]
   if call('HSETNX', entriesKey, taskId, outRecord('R', name, '', since, '')) == 1 then

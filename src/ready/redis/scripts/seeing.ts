@@ -45,19 +45,25 @@ return { meta.generation, whole(meta.counter), levels }
 
 /** In a window those that fulfil such a condition come first: halving finds how many they are. */
 const counting = String.raw`
+local function entryAt(window, index)
+  if not window.isLong then return entryAfter(window, index * packedSize) end
+  local found = call('ZRANGE', window.key, index, index)
+  return entryOfMember(window.lane, window.rank, found[1])
+end
+
 local function countFirst(lane, rank, condition)
-  local key = windowKey(rank, lane.key)
-  local low, high = 0, lane.queue[rank] == 0 and 0 or call('ZCARD', key)
+  local window = windowOf(lane, rank)
+  local low, high = 0, sizeOf(window)
   while low < high do
     local middle = math.floor((low + high) / 2)
-    local found = call('ZRANGE', key, middle, middle)
-    if condition(entryOf(lane, rank, found[1])) then low = middle + 1 else high = middle end
+    if condition(entryAt(window, middle)) then low = middle + 1 else high = middle end
   end
   return low
 end
 
 local function lanesOf(queue)
   local found = call('SMEMBERS', prefix .. 'lanes:' .. queue.name)
+  loadLanes(found, 1)
   for index, key in ipairs(found) do found[index] = loadLane(key) end
   return found
 end

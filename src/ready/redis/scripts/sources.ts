@@ -16,6 +16,39 @@ local maxSources = 10000
 local levelSpan = 2 ^ 50
 -- Sources that a lane is about to enter.
 local isFilling = {}
+-- By source and lane: scores that are to be written, or false. One call then writes those of many lanes.
+local unsavedIndex, unsavedAlarms = {}, {}
+
+local function setScore(unsaved, lane, score)
+  local scores = unsaved[lane.source]
+  if not scores then
+    scores = {}
+    unsaved[lane.source] = scores
+  end
+  scores[lane.key] = score
+end
+
+local function saveScores(unsaved, kind)
+  for source, scores in pairs(unsaved) do
+    local key, set, size, removed = prefix .. kind .. source, {}, 0, {}
+    for laneKey, score in pairs(scores) do
+      if score then
+        set[size + 1], set[size + 2] = score, laneKey
+        size = size + 2
+      else
+        removed[#removed + 1] = laneKey
+      end
+    end
+    callWithAll('ZADD', key, set)
+    callWithAll('ZREM', key, removed)
+    unsaved[source] = nil
+  end
+end
+
+local function saveSources()
+  saveScores(unsavedIndex, 'index:')
+  saveScores(unsavedAlarms, 'alarms:')
+end
 
 -- The names of the limits that the queues of a source share.
 local function limitsOf(source)
@@ -25,6 +58,7 @@ end
 local function pruneSources()
   local limit = tonumber(call('HGET', metaKey, 'prune-sources-at') or maxSources)
   if call('SCARD', sourcesKey) <= limit then return end
+  saveSources()
   local empty = {}
   for _, source in ipairs(call('SMEMBERS', sourcesKey)) do
     local held = call('EXISTS', prefix .. 'index:' .. source, prefix .. 'parked:' .. source)
@@ -42,6 +76,7 @@ end
 
 -- Sources stay when they are empty: one that fills and empties all the time is not news each time.
 local function registerSource(source)
+  if isFilling[source] then return end
   isFilling[source] = true
   if call('SADD', sourcesKey, source) == 0 then return end
   for limit in limitsOf(source) do call('SADD', prefix .. 'sources-of:' .. limit, source) end
@@ -59,8 +94,8 @@ local function unpark(lane)
 end
 
 local function leaveSource(lane)
-  call('ZREM', prefix .. 'index:' .. lane.source, lane.key)
-  call('ZREM', prefix .. 'alarms:' .. lane.source, lane.key)
+  setScore(unsavedIndex, lane, false)
+  setScore(unsavedAlarms, lane, false)
   unpark(lane)
 end
 
@@ -80,11 +115,7 @@ end
 local function setAlarm(lane, level)
   local at = math.min(promotesAt(lane, level), lane.lookAgainAt or huge)
   lane.lookAgainAt = nil
-  if at < huge then
-    call('ZADD', prefix .. 'alarms:' .. lane.source, at, lane.key)
-  else
-    call('ZREM', prefix .. 'alarms:' .. lane.source, lane.key)
-  end
+  setScore(unsavedAlarms, lane, at < huge and at)
 end
 
 local function scoreOf(level, turn)
@@ -96,7 +127,7 @@ local function openLane(lane)
   local head = headOf(lane)
   if head then
     local level = levelOf(head)
-    call('ZADD', prefix .. 'index:' .. lane.source, scoreOf(level, lane.queue.turn), lane.key)
+    setScore(unsavedIndex, lane, scoreOf(level, lane.queue.turn))
     setAlarm(lane, level)
     unpark(lane)
   else
@@ -112,7 +143,7 @@ local function parkLane(lane, untilMs)
   end
   call('ZADD', prefix .. 'parked:' .. lane.source, untilMs < huge and untilMs or '+inf', lane.key)
   if lane.wasParked then return end
-  call('ZREM', prefix .. 'index:' .. lane.source, lane.key)
+  setScore(unsavedIndex, lane, false)
   if call('SADD', prefix .. 'parked-of:' .. queue.name, lane.key) == 1 then
     queue.parked = queue.parked + 1
     queue.isChanged = true
@@ -121,8 +152,8 @@ end
 
 local function openParkedLanes(queue)
   if queue.parked == 0 then return end
-  for _, key in ipairs(call('SMEMBERS', prefix .. 'parked-of:' .. queue.name)) do
-    openLane(loadLane(key))
-  end
+  local keys = call('SMEMBERS', prefix .. 'parked-of:' .. queue.name)
+  loadLanes(keys, 1)
+  for _, key in ipairs(keys) do openLane(loadLane(key)) end
 end
 `;

@@ -6,6 +6,7 @@ import { entries } from './entries.js';
 import { gate } from './gate.js';
 import { heap } from './heap.js';
 import { sources } from './sources.js';
+import { sweep } from './sweep.js';
 import { walk } from './walk.js';
 import { windows } from './windows.js';
 import { queues } from './queues.js';
@@ -28,12 +29,14 @@ local grant = meta.generation .. '.' .. whole(nextNumber())
 local since = whole(now)
 local records, order, granted = {}, {}, {}
 local grantedCount = 0
+-- Of all grants of a take, what follows the name of the queue in a record without cost.
+local grantTail = sub(outRecord('T', '', grant, since, ''), 3)
 
 -- Of one queue and one take they differ in their cost alone.
 local function recordOf(entry)
   local queue = entry.queue
   if not queue.grantRecord then
-    queue.grantRecord = outRecord('T', queue.name, grant, since, '')
+    queue.grantRecord = 'T\31' .. queue.name .. grantTail
   end
   return queue.grantRecord .. (entry.costText or '')
 end
@@ -45,6 +48,16 @@ local function spendTokens(entry)
   end
 end
 
+local function noteGrant(taskId, record, turn, laneKey, rank, level)
+  local at = 2 * grantedCount
+  records[at + 1], records[at + 2] = taskId, record
+  order[at + 1], order[at + 2] = digits(turn), taskId
+  granted[2 * at + 1], granted[2 * at + 2] = taskId, laneKey
+  granted[2 * at + 3], granted[2 * at + 4] = rank, level
+  grantedCount = grantedCount + 1
+  wanted = wanted - 1
+end
+
 local function grantEntry(entry)
   local queue, taskId = entry.queue, entry.taskId
   local level = levelOf(entry)
@@ -54,24 +67,11 @@ local function grantEntry(entry)
   takeFromWindow(entry)
   entry.lane.hasNewHead = true
   if queue.short == taskId then setShort(queue, '') end
-  local at = 2 * grantedCount
-  records[at + 1], records[at + 2] = taskId, recordOf(entry)
-  order[at + 1], order[at + 2] = queue.turn, taskId
-  granted[2 * at + 1], granted[2 * at + 2] = taskId, entry.lane.key
-  granted[2 * at + 3], granted[2 * at + 4] = entry.rank, level
-  grantedCount = grantedCount + 1
-  wanted = wanted - 1
+  noteGrant(taskId, recordOf(entry), queue.turn, entry.lane.key, entry.rank, level)
 end
 
 local function saveGrants()
-  for _, lane in pairs(lanes) do
-    for rank = 0, 2 do
-      local window = lane[rank]
-      if window and window.taken > 0 then
-        call('ZREMRANGEBYRANK', window.key, 0, window.taken - 1)
-      end
-    end
-  end
+  saveWindows()
   callWithAll('HSET', entriesKey, records)
   callWithAll('ZADD', outKey, order)
 end
@@ -126,6 +126,7 @@ local function grantUntilNext()
 end
 
 wanted = count + 1
+if not isByName and firstKey == #ARGV and count >= leastToSweep then sweepSource(ARGV[firstKey]) end
 if isByName then walkOverNamed() else walkOverSources() end
 local nextLane = grantUntilNext()
 saveWalk()
@@ -145,5 +146,5 @@ return { 'taken', meta.generation, grant, nextLane and nextLane.key or '', wait,
 export const take = script(
   'take',
   ...[base, queues, ageing, windows, sources, entries, buckets, heap],
-  ...[request, walk, gate, granting, waiting, body],
+  ...[request, walk, gate, granting, sweep, waiting, body],
 );

@@ -24,6 +24,7 @@ end
 
 -- One for each source that shares the limit: the lane whose turn it is.
 local function wakeSourcesOf(limit)
+  saveSources()
   for _, source in ipairs(call('SMEMBERS', prefix .. 'sources-of:' .. limit)) do
     local top = call('ZRANGE', prefix .. 'index:' .. source, 0, 0)
     if top[1] then wakeLanes(top, 1) end

@@ -10,6 +10,9 @@
  */
 export const walk = String.raw`
 local nodes = {}
+-- Whoever was served comes after all others of its level: most nodes come in their order, and stand in a
+-- list. Only for the rest there is a heap.
+local inOrder, firstInOrder, lastInOrder = {}, 1, 0
 -- By class: the entry that waits for the tokens its queue shares. Nothing behind it is granted.
 local blocked = {}
 local isAskedSource = {}
@@ -24,17 +27,45 @@ local function isOlderLane(a, b)
   return isOlder(headOf(a), headOf(b))
 end
 
+local function enterNode(node)
+  if firstInOrder > lastInOrder or inOrder[lastInOrder].score <= node.score then
+    lastInOrder = lastInOrder + 1
+    inOrder[lastInOrder] = node
+  else
+    push(nodes, node, standsBefore)
+  end
+end
+
+local function firstNode()
+  local first, other = inOrder[firstInOrder], nodes[1]
+  if first and (not other or first.score < other.score) then return first end
+  return other
+end
+
+local function removeFirstNode(node)
+  if node == inOrder[firstInOrder] then
+    inOrder[firstInOrder] = nil
+    firstInOrder = firstInOrder + 1
+  else
+    popFirst(nodes, standsBefore)
+  end
+end
+
 -- Half a step behind a source of the same score: that may hold an older lane of the same queue.
 local function scoreOfGroup(group)
   return scoreOf(group.level, group.queue.turn) + 0.5
 end
 
 local function groupOf(queue, level)
-  if not queue.groups then queue.groups = {} end
-  local group = queue.groups[level]
+  local groups = queue.groups
+  if not groups then
+    groups = { false, false, [0] = false }
+    queue.groups = groups
+  end
+  local group = groups[level]
   if not group then
-    group = { queue = queue, level = level, class = queue.settings.class, lanes = {} }
-    queue.groups[level] = group
+    group = { queue = queue, level = level, class = queue.settings.class, score = 0, lanes = {} }
+    groups[level] = group
   end
   return group
 end
@@ -51,17 +82,19 @@ local function enterWalk(lane)
   push(group.lanes, lane, isOlderLane)
   if #group.lanes == 1 then
     group.score = scoreOfGroup(group)
-    push(nodes, group, standsBefore)
+    enterNode(group)
   end
 end
 
+-- More each time, and no more lanes than there can be grants: all about them is read at once.
 local function readAhead(source)
   local from = source.read
-  local to = from + source.batch - 1
+  local to = from + math.min(source.batch, wanted) - 1
   source.found = call('ZRANGE', prefix .. 'index:' .. source.key, from, to, 'WITHSCORES')
   source.at = 1
   source.read = from + #source.found / 2
   source.isAllRead = source.read <= to
+  loadLanes(source.found, 2)
   source.batch = source.batch * 4
 end
 
@@ -75,25 +108,28 @@ end
 local function lookAtFirstOf(source)
   local lane = loadLane(source.found[source.at])
   lane.storedScore = source.score
+  removeFirstNode(source)
   advance(source)
-  if source.score then siftFirst(nodes, standsBefore) else popFirst(nodes, standsBefore) end
+  if source.score then enterNode(source) end
   if not lane.isInWalk and not lane.parkedUntil then enterWalk(lane) end
 end
 
 -- The lane whose turn it is. It has left its group: it is to be parked, or to enter the walk anew.
 local function nextInWalk()
-  while nodes[1] do
-    local node = nodes[1]
+  while true do
+    local node = firstNode()
+    if not node then return nil end
     if blocked[node.class] then
-      popFirst(nodes, standsBefore)
+      removeFirstNode(node)
     elseif node.key then
       lookAtFirstOf(node)
     elseif node.score ~= scoreOfGroup(node) then
+      removeFirstNode(node)
       node.score = scoreOfGroup(node)
-      siftFirst(nodes, standsBefore)
+      enterNode(node)
     else
       local lane = popFirst(node.lanes, isOlderLane)
-      if #node.lanes == 0 then popFirst(nodes, standsBefore) end
+      if #node.lanes == 0 then removeFirstNode(node) end
       return lane
     end
   end
@@ -119,7 +155,9 @@ local function reopenParked(queue)
   for _, lane in ipairs(parked) do reopen(lane) end
   if queue.parked == 0 or queue.hasReopened then return end
   queue.hasReopened = true
-  for _, key in ipairs(call('SMEMBERS', prefix .. 'parked-of:' .. queue.name)) do
+  local keys = call('SMEMBERS', prefix .. 'parked-of:' .. queue.name)
+  loadLanes(keys, 1)
+  for _, key in ipairs(keys) do
     local lane = loadLane(key)
     lane.wasParked = true
     reopen(lane)
@@ -129,7 +167,9 @@ end
 -- Levels and openings that changed by time alone. So many at once: a script must be short, and the
 -- rest has its turn with the next take.
 local function dueIn(key)
-  return call('ZRANGEBYSCORE', key, '-inf', now, 'LIMIT', 0, maxDue)
+  local keys = call('ZRANGEBYSCORE', key, '-inf', now, 'LIMIT', 0, maxDue)
+  loadLanes(keys, 1)
+  return keys
 end
 
 local function catchUp(source)
@@ -149,7 +189,7 @@ local function walkOverSources()
     local class = string.match(key, '^[^\n]*')
     local source = { key = key, class = class, read = 0, batch = firstBatch, found = {}, at = -1 }
     advance(source)
-    if source.score then push(nodes, source, standsBefore) end
+    if source.score then enterNode(source) end
   end
 end
 
@@ -158,7 +198,9 @@ local function walkOverNamed()
   local isWanted = {}
   for index = firstKey, #ARGV do isWanted[ARGV[index]] = true end
   for index = firstName, firstKey - 1 do
-    for _, key in ipairs(call('SMEMBERS', prefix .. 'lanes:' .. ARGV[index])) do
+    local keys = call('SMEMBERS', prefix .. 'lanes:' .. ARGV[index])
+    loadLanes(keys, 1)
+    for _, key in ipairs(keys) do
       local lane = loadLane(key)
       if isWanted[lane.group] then
         lane.isNamed = true
@@ -176,10 +218,9 @@ local function saveWalk()
       openLane(lane)
     elseif lane.storedScore then
       local score = scoreOf(levelOf(headOf(lane)), lane.queue.turn)
-      if score ~= lane.storedScore then
-        call('ZADD', prefix .. 'index:' .. lane.source, score, lane.key)
-      end
+      if score ~= lane.storedScore then setScore(unsavedIndex, lane, score) end
     end
   end
+  saveSources()
 end
 `;

@@ -1,0 +1,45 @@
+/**
+ * Plain queues: they have no settings, so nothing closes them and nobody is to be woken when a slot
+ * comes back. What is taken and ends is only counted, in the packed state: a table for each would cost
+ * more than all else about a task, when each task is of another queue.
+ */
+export const plain = String.raw`
+-- By name: the states as they were, and how many slots come back, of them so many of what runs.
+local plainStates, freedSlots, endedRuns = {}, {}, {}
+
+-- The rest of them is loaded.
+local function findPlain(names)
+  local new, configured = {}, {}
+  for _, name in ipairs(names) do
+    if plainStates[name] == nil then
+      plainStates[name] = false
+      new[#new + 1] = name
+    end
+  end
+  for index, state in ipairs(readFields(statesKey, new)) do
+    if state and string.byte(state) == 0 then
+      plainStates[new[index]] = state
+    else
+      configured[#configured + 1] = new[index]
+    end
+  end
+  loadQueues(configured)
+end
+
+local function freePlain(name, isConfirmed)
+  freedSlots[name] = (freedSlots[name] or 0) + 1
+  if isConfirmed then endedRuns[name] = (endedRuns[name] or 0) + 1 end
+end
+
+-- To be followed by saveQueues.
+local function savePlain()
+  for name, freed in pairs(freedSlots) do
+    local state = plainStates[name]
+    local _, turn, probesLeft, slots, running, parked, high, medium, low, rest =
+      struct.unpack(stateFormat, state)
+    slots, running = slots - freed, running - (endedRuns[name] or 0)
+    local packed = struct.pack(stateFormat, 0, turn, probesLeft, slots, running, parked, high, medium, low)
+    noteState(name, packed .. sub(state, rest), slots == 0 and high + medium + low == 0)
+  end
+end
+`;

@@ -1,0 +1,109 @@
+/**
+ * The beginning of a large take, as far as it is plain: one source, and first in it lanes of one level
+ * whose queues have no settings. Nothing keeps such a lane from giving its head, and then its turn comes
+ * after all others of its level. So each gives one, in the order of the index, without a look at the
+ * rest, and without a table for each: with a task in each of many queues, those are most of what a walk
+ * costs.
+ *
+ * It ends before the first lane that is not plain or whose score is outdated, and has written all until
+ * then: the walk begins there.
+ */
+export const sweep = String.raw`
+-- Of a small take, to read the index a second time would cost more.
+local leastToSweep = 16
+local sweptLevel
+local sweptStates, sweptWindows, sweptScores, sweptAlarms = {}, {}, {}, {}
+local emptyFields, emptyLanes = {}, {}
+
+-- Of a queue that is plain: the rank of all that waits in it, and its state. Nil: it is not.
+local function rankOfPlain(state)
+  if #state > #blankState then return nil end
+  local hasSettings, turn, _, slots, running, parked, high, medium, low =
+    struct.unpack(stateFormat, state)
+  if hasSettings == 1 or parked > 0 then return nil end
+  local waiting = high + medium + low
+  local rank = high == waiting and 0 or medium == waiting and 1 or low == waiting and 2
+  return rank or nil, turn, slots, running, waiting
+end
+
+local function packPlain(turn, slots, running, rank, waiting)
+  return struct.pack(stateFormat, 0, turn, huge, slots, running, 0, rank == 0 and waiting or 0,
+    rank == 1 and waiting or 0, rank == 2 and waiting or 0)
+end
+
+-- What is left of a window after its first has gone.
+local function leaveRest(key, name, rank, field, text, turn)
+  if #text == packedSize then
+    append(emptyFields, field)
+    append(emptyLanes, key)
+    call('SREM', prefix .. 'lanes:' .. name, key)
+    return
+  end
+  local eligibleAt = struct.unpack('<d', text, packedSize + 53)
+  local level = levelAt(defaultSettings, rank, now - eligibleAt)
+  local size = #sweptWindows
+  sweptWindows[size + 1], sweptWindows[size + 2] = field, sub(text, packedSize + 1)
+  sweptScores[size + 1], sweptScores[size + 2] = digits(scoreOf(level, turn)), key
+  -- None is more urgent than high: the alarm of the level before is too early then, and does no harm.
+  if level == 0 then return end
+  size = #sweptAlarms
+  sweptAlarms[size + 1] = digits(eligibleAt + ageFor(defaultSettings, rank, level - 1))
+  sweptAlarms[size + 2] = key
+end
+
+-- False: it is not plain, and the sweep ends.
+local function sweepLane(key, score, name, state, field, text)
+  if not text or text == longMark then return false end
+  local rank, turn, slots, running, waiting = rankOfPlain(state)
+  local level = levelAt(defaultSettings, rank, now - struct.unpack('<d', text, 53))
+  sweptLevel = sweptLevel or level
+  if level ~= sweptLevel or score ~= scoreOf(level, turn) then return false end
+  turn = nextNumber()
+  noteGrant(sub(text, 17, 52), 'T\31' .. name .. grantTail, turn, key, rank, level)
+  local size = #sweptStates
+  sweptStates[size + 1] = name
+  sweptStates[size + 2] = packPlain(turn, slots + 1, running, rank, waiting - 1)
+  leaveRest(key, name, rank, field, text, turn)
+  return true
+end
+
+-- So many lanes from there on. False: the sweep ends.
+local function sweepStretch(indexKey, from, size)
+  local found = call('ZRANGE', indexKey, from, from + size - 1, 'WITHSCORES')
+  local names, fields = {}, {}
+  for at = 1, #found, 2 do names[#names + 1] = queueNameOf(found[at]) end
+  local states = readFields(statesKey, names)
+  for index, state in ipairs(states) do
+    local rank = state and rankOfPlain(state)
+    if not rank then break end
+    fields[index] = rankTexts[rank] .. found[2 * index - 1]
+  end
+  for index, text in ipairs(readFields(windowsKey, fields)) do
+    local key, score = found[2 * index - 1], tonumber(found[2 * index])
+    if not sweepLane(key, score, names[index], states[index], fields[index], text) then return false end
+  end
+  return #fields == size
+end
+
+local function saveSweep(indexKey, alarmsKey)
+  callWithAll('HSET', statesKey, sweptStates)
+  callWithAll('HSET', windowsKey, sweptWindows)
+  callWithAll('HDEL', windowsKey, emptyFields)
+  callWithAll('ZADD', indexKey, sweptScores)
+  callWithAll('ZREM', indexKey, emptyLanes)
+  callWithAll('ZADD', alarmsKey, sweptAlarms)
+  callWithAll('ZREM', alarmsKey, emptyLanes)
+end
+
+local function sweepSource(source)
+  local indexKey, alarmsKey = prefix .. 'index:' .. source, prefix .. 'alarms:' .. source
+  if #dueIn(prefix .. 'parked:' .. source) + #dueIn(alarmsKey) > 0 then return end
+  local from, size = 0, leastToSweep
+  while grantedCount < count do
+    size = math.min(size, count - grantedCount)
+    if not sweepStretch(indexKey, from, size) then break end
+    from, size = from + size, size * 4
+  end
+  if grantedCount > 0 then saveSweep(indexKey, alarmsKey) end
+end
+`;
