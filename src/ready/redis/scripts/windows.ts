@@ -267,7 +267,7 @@ end
 
 local function isLongEmpty(window)
   if window.lane.queue[window.rank] == 0 then return true end
-  local mayBe = window.taken > 0 or window.hasRemoved
+  local mayBe = not window.head and (window.taken > 0 or window.hasRemoved)
   return mayBe and call('EXISTS', window.key) == 0
 end
 
