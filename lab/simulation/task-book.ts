@@ -85,7 +85,7 @@ export class TaskBook {
 
   #noteMove(before: Task | null, { id, status, lease, waits_for = null }: Written): void {
     const { trace } = this.#options;
-    const from = before?.status ?? 'new';
+    const from = lastState(before, status);
     const move = `${from} → ${status}`;
     if (from !== status) this.#moves[move] = (this.#moves[move] ?? 0) + 1;
     else if ((before?.waits_for ?? null) === waits_for) return;
@@ -95,7 +95,7 @@ export class TaskBook {
   }
 
   #checkMove(before: Task | null, { id, status }: Written): void {
-    const from = before?.status ?? 'new';
+    const from = lastState(before, status);
     if (from === status || canMove(from, status)) return;
     throw new Violation('no such move', `${this.#name(id)} went from ${from} to ${status}`);
   }
@@ -224,6 +224,11 @@ export class TaskBook {
   #name(id: string): string {
     return this.#options.trace.task(id);
   }
+}
+
+/** What a worker waited for is written once, as claimed: it was queued when it was accepted. */
+function lastState(before: Task | null, status: Written['status']): Task['status'] | 'new' {
+  return before?.status ?? (isLeased(status) ? 'queued' : 'new');
 }
 
 /** Past its turn: in line, with a worker, or back from one. */

@@ -6,9 +6,9 @@ import type { Cost } from '../domain/queue-settings.js';
 import type { Newcomer, Window } from '../ready/ready-queue.js';
 import type { ClaimedRow } from '../store/claim-tasks.js';
 import type { NewClaim } from '../store/new-task.js';
-import type { Wish } from './claim.js';
 import type { EngineContext } from './context.js';
 import type { PollWaiters } from './poll-waiters.js';
+import type { Wish } from './wish.js';
 
 /** A task that is about to be written. */
 export interface Arriving {

@@ -10,6 +10,7 @@ import { instant, judgeDatabaseFailure, tellAll, type EngineContext } from './co
 import type { PollWaiters } from './poll-waiters.js';
 import type { RecentWork } from './recent-work.js';
 import type { Slots } from './slots.js';
+import type { Wish } from './wish.js';
 
 /**
  * Less than the slots of a large worker: one half of it is claimed while the other half runs. In one
@@ -21,15 +22,6 @@ const maxClaimsAtOnce = 400;
 const staleMs = 5_000;
 
 type TakenEntries = TakeAnswer & { kind: 'taken' };
-
-/** Somebody took an entry, and wants its task. */
-export interface Wish {
-  readonly entry: Taken;
-  readonly generation: number;
-  readonly takenMs: number;
-  readonly workerId: WorkerId;
-  readonly start: boolean;
-}
 
 interface Granted {
   readonly wish: Wish;

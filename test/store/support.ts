@@ -131,7 +131,7 @@ async function empty(db: Database): Promise<void> {
     update sluice.generation set number = 0;
     delete from sluice.admission where scope <> '';
     delete from sluice.departures where scope <> '';
-    update sluice.admission set admitted = 0;
+    update sluice.admission set admitted = 0, ended_before = 0;
     update sluice.departures set ended = 0 where ended <> 0;
   `);
 }
