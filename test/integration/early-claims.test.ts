@@ -475,7 +475,8 @@ describeOnEveryDatabase('a task that comes while a worker waits', (database) => 
     await Promise.all(running);
     expect(done.toSorted()).toEqual(ids.toSorted());
     expect(mostAtOnce(events.filter(({ queue }) => queue === 'narrow'))).toBeLessThanOrEqual(3);
-    expect(outOfOrder(events)).toEqual([]);
+    // What is left in the narrow line may be fed and claimed before its submit has heard of the commit.
+    expect(outOfOrder(events.filter(({ queue }) => queue === 'wide'))).toEqual([]);
     expect(ready.sizes.entries).toBe(0);
   });
 
