@@ -83,8 +83,9 @@ export class HttpTransport {
     const { signal } = call;
     signal?.throwIfAborted();
     try {
-      const { status, text } = await this.#send(method, path, call);
-      return { status, answer: readAnswer(status, text, `${this.#base}${path}`) as Answer };
+      const received = await this.#send(method, path, call);
+      const answer = readAnswer(received, `${this.#base}${path}`) as Answer;
+      return { status: received.status, answer };
     } catch (error) {
       if (error instanceof SluiceError) throw error;
       signal?.throwIfAborted();
@@ -92,7 +93,7 @@ export class HttpTransport {
     }
   }
 
-  #send(method: string, path: string, call: Call): Promise<{ status: number; text: string }> {
+  #send(method: string, path: string, call: Call): Promise<Received> {
     const { body, query = {}, waitMs = 0, signal } = call;
     const search = new URLSearchParams(query).toString();
     const options = {
@@ -106,7 +107,8 @@ export class HttpTransport {
         response.setEncoding('utf8');
         let text = '';
         response.on('data', (piece: string) => (text += piece));
-        response.on('end', () => resolve({ status: response.statusCode ?? 0, text }));
+        const { statusCode: status = 0, headers } = response;
+        response.on('end', () => resolve({ status, text, location: headers.location }));
         response.on('error', reject);
       });
       const end = (why: string) => request.destroy(new Error(why));
@@ -123,6 +125,12 @@ export class HttpTransport {
   }
 }
 
+interface Received {
+  readonly status: number;
+  readonly text: string;
+  readonly location: string | undefined;
+}
+
 const jsonHeaders = { 'content-type': 'application/json' };
 
 /** No answer came: whether the call was carried out is not known. */
@@ -132,16 +140,20 @@ class UnreachableError extends SluiceError {
   }
 }
 
-function readAnswer(status: number, text: string, url: string): unknown {
+function readAnswer({ status, text, location }: Received, url: string): unknown {
   if (status === 204) return undefined;
   const answer = parse(text);
   const isOk = status >= 200 && status < 300;
   if (isOk && answer !== undefined) return answer;
   if (isProblem(answer)) throw errorOf(refusalFromWire(answer));
   // An answer of something in between, for example of a proxy.
+  const elsewhere =
+    location === undefined
+      ? ''
+      : `. It points to ${location}: give the address of the server itself`;
   throw new SluiceError(
     isOk ? 'internal' : codeOfStatus(status),
-    `${url} answered ${status} with something that is not Sluice's`,
+    `${url} answered ${status} with something that is not Sluice's${elsewhere}`,
   );
 }
 

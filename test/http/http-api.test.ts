@@ -225,6 +225,15 @@ describe('when the other side is not what it should be', () => {
     await expect(new HttpApi(url).getStatistics()).rejects.toMatchObject({ code });
   });
 
+  it('says where a redirect points to, and does not go there', async () => {
+    const url = await standIn((_request, response) => {
+      response.writeHead(308, { location: 'https://elsewhere.example/' }).end();
+    });
+    await expect(new HttpApi(url).getStatistics()).rejects.toThrow(
+      /answered 308 .* It points to https:\/\/elsewhere\.example\//,
+    );
+  });
+
   it('keeps the time that a refusal names', async () => {
     const url = await standIn((_request, response) => {
       response.writeHead(429, { 'content-type': 'application/problem+json' });
