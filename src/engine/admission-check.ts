@@ -4,7 +4,7 @@ import {
   reconcileAdmission,
   setCeiling,
 } from '../store/admission.js';
-import { instant, type EngineContext } from './context.js';
+import { instant, patiently, type EngineContext } from './context.js';
 
 /** The count reads every task: what takes longer is done less often, a thousandth of the time. */
 const quickMs = 60;
@@ -40,10 +40,10 @@ export class AdmissionCheck {
   async #compare(): Promise<number> {
     const { db, log } = this.#context;
     for (const { queue, maxActive } of await findUnsetCeilings(db)) {
-      await setCeiling(db, queue, maxActive);
+      await patiently(() => setCeiling(db, queue, maxActive));
     }
     const beganMs = performance.now();
-    for (const { scope, by } of await reconcileAdmission(db)) {
+    for (const { scope, by } of await patiently(() => reconcileAdmission(db))) {
       log.warn(
         { queue: scope || null, by },
         'the count of active tasks was wrong and is put right',

@@ -417,10 +417,10 @@ function claimSome(db: Database, taskIds: readonly TaskId[]): Promise<ClaimedRow
 }
 
 async function corruptAndHeal({ db }: TestPostgres): Promise<void> {
-  await db.query(`update sluice.admission set admitted = admitted + 5`);
-  await reconcileAdmission(db);
-  await db.query(`update sluice.departures set ended = ended + 3 where slot = 1`);
-  await reconcileAdmission(db);
+  await patiently(() => db.query(`update sluice.admission set admitted = admitted + 5`));
+  await patiently(() => reconcileAdmission(db));
+  await patiently(() => db.query(`update sluice.departures set ended = ended + 3 where slot = 1`));
+  await patiently(() => reconcileAdmission(db));
 }
 
 function pick<Item>(items: readonly Item[], n: number): Item {
@@ -429,7 +429,7 @@ function pick<Item>(items: readonly Item[], n: number): Item {
   return item;
 }
 
-/** As a batcher does with what somebody else holds for a moment. */
+/** As the engine does with what somebody else holds for a moment. */
 async function patiently<T>(write: () => Promise<T>): Promise<T> {
   for (;;) {
     try {

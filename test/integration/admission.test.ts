@@ -142,6 +142,24 @@ describeOnPostgres('the ceiling over two servers', (server) => {
     await until('it to be right', async () => (await active()) === 0);
     await engine.submit(high);
     expect(await active()).toBe(1);
+    await engine.cancelTasks({ queue: 'door' });
+  });
+
+  it('R-AD1: a count that somebody holds while it is compared is put right', async () => {
+    await server().sql(`update sluice.admission set admitted = admitted + 5 where scope = ''`);
+    await server().sql(`update sluice.admission_check set checked_at = '-infinity'`);
+    const held = server().sql(
+      `with held as (update sluice.admission set writes = writes where scope = '' returning scope)
+       select pg_sleep(1) from held`,
+    );
+    const engine = await server().open({
+      settings: { ...quickTicks, maxActive: 5, admissionCheckMs: 3_600_000 },
+    });
+    await held;
+    await until(
+      'it to be right',
+      async () => (await engine.getStatistics()).admission.active === 0,
+    );
   });
 });
 
