@@ -136,10 +136,10 @@ export class Engine implements api.SluiceApi {
         judge.forgive(queue);
       },
     });
-    this.#feeder = new Feeder(context, this.#queues);
+    const recent = new RecentWork();
+    this.#feeder = new Feeder(context, this.#queues, recent);
     const endAttempts = new EndAttempts(context, this.#feeder, this.#slots);
     this.#admission = new Admission(context, this.#queues);
-    const recent = new RecentWork();
     const claim = new Claim(context, { slots: this.#slots, recent, waiters: this.#waiters });
     this.#submit = new Submit(context, {
       recent,

@@ -3,6 +3,7 @@ import { findNextDue, readLines, wakeDue, type WantedFromLine } from '../store/f
 import { withFeedTurns } from '../store/feed-turn.js';
 import type { ReadyRow } from '../store/task-row.js';
 import type { Left, Offer, Position, Stretch, Window } from '../ready/ready-queue.js';
+import type { RecentWork } from './recent-work.js';
 import { instant, tellAll, type EngineContext } from './context.js';
 import { HeldOffers } from './held-offers.js';
 import type { QueueDirectory } from './queue-directory.js';
@@ -10,6 +11,8 @@ import { Unoffered } from './unoffered.js';
 import { WindowMap } from './windows.js';
 
 const maxFedAtOnce = 1_000;
+/** Parameters of more bytes are read when their task is claimed. */
+const maxFedParameters = 2_000;
 /** Of a window among many hungry ones; with as many places free, a window is worth feeding. */
 const leastShare = 100;
 const maxDueAtOnce = 2_000;
@@ -42,6 +45,7 @@ export class Feeder {
   readonly #context: EngineContext;
   readonly #isShared: boolean;
   readonly #queues: QueueDirectory;
+  readonly #recent: RecentWork;
   /** Windows that are behind, as far as is known here. */
   readonly #behind = new WindowMap<true>();
   readonly #hungry = new WindowMap<true>();
@@ -53,10 +57,11 @@ export class Feeder {
   /** Null while another process serves: its feeder finds what is due. */
   #wake: (() => void) | null = null;
 
-  constructor(context: EngineContext, queues: QueueDirectory) {
+  constructor(context: EngineContext, queues: QueueDirectory, recent: RecentWork) {
     this.#context = context;
     this.#isShared = context.mode === 'redis';
     this.#queues = queues;
+    this.#recent = recent;
   }
 
   begin(wake: () => void): void {
@@ -226,7 +231,15 @@ export class Feeder {
   async #feedNow(windows: readonly Window[]): Promise<void> {
     const hungry = await this.#beginFeed(windows);
     if (hungry.length === 0) return;
-    const lines = await readLines(this.#context.db, hungry, instant(this.#context));
+    const lines = await readLines(
+      this.#context.db,
+      hungry,
+      instant(this.#context),
+      this.#bytesForEach(hungry),
+    );
+    for (const { taskId, known } of lines.flat()) {
+      if (known !== null) this.#recent.noteTask(taskId, known);
+    }
     const stretches = hungry.map((wanted, index) => stretchOf(wanted, lines[index] ?? []));
     await this.#context.ready.feed(stretches);
     // Whether there is more, or it has to be read again: the next look tells.
@@ -243,6 +256,13 @@ export class Feeder {
       if (left === null || room < this.#worthFeeding(window)) return [];
       return [{ window, left, from: left.from, limit: Math.min(room, share) }];
     });
+  }
+
+  /** So large may parameters be that come with what is fed. Of a shared ready queue others may take it. */
+  #bytesForEach(hungry: readonly Hungry[]): number {
+    if (this.#isShared) return 0;
+    const tasks = hungry.reduce((sum, { limit }) => sum + limit, 0);
+    return Math.min(maxFedParameters, this.#recent.roomForEach(tasks));
   }
 
   /** A statement for every place that falls free would be one statement a task. */

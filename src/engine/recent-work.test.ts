@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { expect, it } from 'vitest';
 
-import type { Lease, WorkerId } from '../domain/ids.js';
+import type { Lease, TaskId, WorkerId } from '../domain/ids.js';
 import { RecentWork } from './recent-work.js';
 
 function attemptOf(workerId: WorkerId) {
@@ -19,3 +19,26 @@ it('R-WO9: an attempt is known to the worker that claimed it, and not to one tha
   expect(recent.takeAttempt(kept, worker)).toBeNull();
   expect(recent.takeAttempt(adopted, again)).toBeNull();
 });
+
+it('R-LA3: as much as there is room for is kept, and pushes nothing out', () => {
+  const recent = new RecentWork();
+  const add = (count: number, bytes: number) =>
+    Array.from({ length: count }, () => {
+      const taskId = randomUUID() as TaskId;
+      recent.noteTask(taskId, knownTask('x'.repeat(bytes)));
+      return taskId;
+    });
+  const first = add(1, 10);
+  const bytes = recent.roomForEach(3_000);
+  expect(bytes).toBeGreaterThan(1_000);
+  const fed = add(3_000, bytes);
+  expect(recent.roomForEach(1)).toBeLessThan(3_000);
+  expect(recent.roomForEach(1_000)).toBe(0);
+  const kept = [...first, ...fed].filter((taskId) => recent.takeTask(taskId) !== null);
+  expect(kept).toHaveLength(3_001);
+});
+
+function knownTask(parametersJson: string) {
+  const kind = { queue: 'default', taskType: 'noop', priority: 'medium' } as const;
+  return { ...kind, parametersJson, timeoutSeconds: 1, traceId: null, cost: {}, eligibleAtMs: 0 };
+}

@@ -9,8 +9,8 @@ const taskBytes = 200;
 const maxAttempts = 50_000;
 
 /**
- * What this process wrote of a task, so that Postgres need not tell it at the next step: at a claim
- * what was submitted here, at an end what was claimed here. Postgres still decides whether.
+ * What this process knows of a task, so that Postgres need not tell it at the next step: at a claim
+ * what was submitted or fed here, at an end what was claimed here. Postgres still decides whether.
  */
 export class RecentWork {
   readonly #tasks = new Recent<TaskId, KnownTask>(
@@ -19,7 +19,12 @@ export class RecentWork {
   );
   readonly #attempts = new Recent<Lease, KnownAttempt>(maxAttempts, () => 1);
 
-  submitted(taskId: TaskId, task: KnownTask): void {
+  /** How large the parameters of so many tasks may be for all of them to be kept, and nothing lost. */
+  roomForEach(tasks: number): number {
+    return Math.max(0, Math.floor(this.#tasks.room / tasks) - taskBytes);
+  }
+
+  noteTask(taskId: TaskId, task: KnownTask): void {
     this.#tasks.add(taskId, task);
   }
 

@@ -15,6 +15,11 @@ export class Recent<Key, Value> {
     this.#weigh = weigh;
   }
 
+  /** What can be added before anything is given up. */
+  get room(): number {
+    return this.#half - this.#youngWeight;
+  }
+
   add(key: Key, value: Value): void {
     const weight = this.#weigh(value);
     if (weight > this.#half) return;

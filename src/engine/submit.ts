@@ -287,7 +287,7 @@ export class Submit {
         continue;
       }
       if (task.runAt === null && task.delaySeconds === null) {
-        this.#parts.recent.submitted(task.taskId, known);
+        this.#parts.recent.noteTask(task.taskId, known);
       }
       offers.push(toOffer(task, outcome));
     }

@@ -22,7 +22,7 @@ export interface Claim {
   readonly known?: KnownTask | null;
 }
 
-/** What whoever submitted a task knows of it. It stays so while the task stays in line. */
+/** What whoever submitted a task, or read it in line, knows of it. It stays so while it stays in line. */
 export interface KnownTask {
   readonly taskType: string;
   readonly queue: string;

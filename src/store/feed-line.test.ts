@@ -7,10 +7,13 @@ import {
   newTasks,
   rowOf,
   runOne,
+  submitKnown,
   submitOne,
 } from '../../test/store/lifecycle.js';
 import { describeOnEveryDatabase, describeOnPostgres } from '../../test/store/support.js';
+import type { Lane } from '../domain/lane.js';
 import type { Priority } from '../domain/priority.js';
+import { changeTask } from './change-task.js';
 import { endAttempts } from './end-attempts.js';
 import { findNextDue, readLines, wakeDue, type WantedFromLine } from './feed-line.js';
 import { submitTasks } from './submit-tasks.js';
@@ -18,6 +21,14 @@ import type { LinePosition, ReadyRow } from './task-row.js';
 
 const now = new Date();
 const later = (ms: number): Date => new Date(now.getTime() + ms);
+const rich = {
+  queue: 'gpt',
+  taskType: 'chat/v1',
+  capabilities: ['gpu'],
+  priority: 'high',
+  parametersJson: '{"b":1,"a":"\\u0000 \\ud800 \\"","n":1e400,"deep":{"list":[1,null]}}',
+  timeoutSeconds: 61,
+} as const;
 const start: LinePosition = { eligibleAtMs: Number.NEGATIVE_INFINITY, seq: 0 };
 
 describeOnEveryDatabase('readLines', (db) => {
@@ -41,7 +52,48 @@ describeOnEveryDatabase('readLines', (db) => {
       eligibleAtMs: now.getTime(),
       seq: expect.any(Number) as number,
       cost: { t: 2 },
+      known: null,
     });
+  });
+
+  it('R-ST1: what never left its line is told as whoever submitted it knows it', async () => {
+    const tasks = [
+      newTask({ ...rich, traceId: 'trace', costJson: '{"tokens":5,"images":0.25}' }),
+      newTask(rich),
+    ];
+    const claims = await submitKnown(db(), tasks, now);
+    const window = { lane: laneOf(rich), priority: rich.priority };
+    const [line = []] = await readLines(db(), [{ window, from: start, limit: 9 }], null, 1_000);
+    expect(line.map(({ known }) => known)).toEqual(claims.map(({ known }) => known));
+  });
+
+  it('R-ST1: what left its line, is of a workflow, or is too large, is read when it is claimed', async () => {
+    const retried = await runOne(db(), {}, {}, now);
+    await endAttempts(db(), [backToPending(retried)], later(1));
+    const due = newTask({ runAt: later(1) });
+    const member = newTask({ workflowId: 'w' });
+    const large = newTask({ parametersJson: `{"text":"${'x'.repeat(100)}"}` });
+    const [changed, plain] = newTasks(2);
+    if (changed === undefined || plain === undefined) throw new Error('no tasks');
+    await submitTasks(db(), [due, member, large, changed, plain], now);
+    await changeTask(db(), changed.taskId, { priority: 'high' }, later(1));
+    await changeTask(db(), changed.taskId, { priority: 'medium' }, later(1));
+    await wakeDue(db(), 9, later(10));
+    const line = async (most: number) => {
+      const [rows = []] = await readLines(db(), [wanted('default', 'medium', 9)], null, most);
+      return new Map(rows.map(({ taskId, known }) => [taskId, known !== null]));
+    };
+    const unknown = [retried.taskId, due.taskId, member.taskId, changed.taskId];
+    const areKnown = (others: boolean) => unknown.map((taskId) => [taskId, others] as const);
+    expect(await line(100)).toEqual(
+      new Map([...areKnown(false), [large.taskId, false], [plain.taskId, true]]),
+    );
+    expect(await line(1_000)).toEqual(
+      new Map([...areKnown(false), [large.taskId, true], [plain.taskId, true]]),
+    );
+    expect(await line(0)).toEqual(
+      new Map([...areKnown(false), [large.taskId, false], [plain.taskId, false]]),
+    );
   });
 
   it('R-CH4: each has its own cost, also beside those that cost nothing', async () => {
@@ -175,6 +227,10 @@ describeOnPostgres('wakeDue', (postgres) => {
 
 function idsOf(tasks: readonly { readonly taskId: string }[]): string[] {
   return tasks.map(({ taskId }) => taskId);
+}
+
+function laneOf({ queue, taskType, capabilities }: Lane): Lane {
+  return { queue, taskType, capabilities };
 }
 
 function wanted(queue: string, priority: Priority, limit: number, from = start): WantedFromLine {

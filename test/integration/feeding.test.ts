@@ -6,6 +6,7 @@ import type { EngineContext } from '../../src/engine/context.js';
 import { Checkpoints } from '../../src/engine/checkpoints.js';
 import { Feeder } from '../../src/engine/feeder.js';
 import { QueueDirectory } from '../../src/engine/queue-directory.js';
+import { RecentWork } from '../../src/engine/recent-work.js';
 import { defaultEngineSettings } from '../../src/engine/settings.js';
 import { MemoryReadyQueue } from '../../src/ready/memory-ready-queue.js';
 import type { Taken, Window } from '../../src/ready/ready-queue.js';
@@ -28,6 +29,7 @@ class Feeding {
   readonly ready: MemoryReadyQueue;
   readonly feeder: Feeder;
   readonly queues: QueueDirectory;
+  readonly recent = new RecentWork();
 
   constructor(
     db: Database,
@@ -41,7 +43,7 @@ class Feeding {
       settings: { ...defaultEngineSettings, discoverIntervalMs: hourMs },
     };
     this.queues = new QueueDirectory(context, new Checkpoints(context));
-    this.feeder = new Feeder(context, this.queues);
+    this.feeder = new Feeder(context, this.queues, this.recent);
     this.feeder.begin(() => undefined);
   }
 
@@ -87,6 +89,14 @@ async function lineOf(db: Database, count: number): Promise<TaskId[]> {
 }
 
 describeOnEveryDatabase('the feeder', (db) => {
+  it('R-CH8: what is fed is known when it is claimed', async () => {
+    const feeding = await Feeding.begin(db(), 10);
+    const taskIds = await lineOf(db(), 25);
+    await feeding.feed();
+    const known = taskIds.map((taskId) => feeding.recent.takeTask(taskId)?.parametersJson ?? null);
+    expect(known).toEqual([...Array<string>(10).fill('{"n":1}'), ...Array<null>(15).fill(null)]);
+  });
+
   it('R-RE6: what the ready queue still took for running is offered again a moment later', async () => {
     const feeding = await Feeding.begin(db(), 10);
     const taskIds = await lineOf(db(), 3);
@@ -260,6 +270,16 @@ describeOnPostgres('feeders of two servers', (postgres) => {
       await first.ready.close();
     },
   );
+
+  it('R-CH8: what others may take as well is not kept', async () => {
+    const { db } = postgres();
+    const first = await Feeding.begin(db, 10);
+    const feeding = await sharing(db, first);
+    const taskIds = await lineOf(db, 5);
+    await feeding.feed();
+    expect(await feeding.take(9)).toHaveLength(5);
+    expect(taskIds.filter((taskId) => feeding.recent.takeTask(taskId) !== null)).toEqual([]);
+  });
 
   it('R-CH12: what the workers of another server empty is refilled soon', async () => {
     const { db } = postgres();

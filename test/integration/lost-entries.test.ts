@@ -5,6 +5,7 @@ import { Checkpoints } from '../../src/engine/checkpoints.js';
 import { Feeder } from '../../src/engine/feeder.js';
 import { LostEntries } from '../../src/engine/lost-entries.js';
 import { QueueDirectory } from '../../src/engine/queue-directory.js';
+import { RecentWork } from '../../src/engine/recent-work.js';
 import { Throughput } from '../../src/engine/throughput.js';
 import { MemoryReadyQueue } from '../../src/ready/memory-ready-queue.js';
 import type { Window } from '../../src/ready/ready-queue.js';
@@ -31,7 +32,7 @@ class Lap {
   private constructor(db: Database) {
     const context = contextOf(db, this.ready);
     this.#queues = new QueueDirectory(context, new Checkpoints(context));
-    this.#feeder = new Feeder(context, this.#queues);
+    this.#feeder = new Feeder(context, this.#queues, new RecentWork());
     this.#lostEntries = new LostEntries(context, this.#feeder, new Throughput());
   }
 

@@ -61,6 +61,7 @@ const cases: Case<[]>[] = [
   ],
   ['submit to workflows', (db) => submitTasks(db, membersOf(20), null)],
   ['feed', (db) => readLines(db, lines(0), null)],
+  ['feed with what is known', (db) => readLines(db, lines(0), null, 1_000)],
   ['feed the end of a line', (db) => readLines(db, lines(Date.now() + 60_000), null)],
   ['wake', (db) => wakeDue(db, batch, null)],
   ['find the windows', (db) => findWindows(db, batch, null)],
