@@ -3,7 +3,7 @@ import { circuitText } from '../domain/circuit-text.js';
 import type { TaskId } from '../domain/ids.js';
 import type { Lane } from '../domain/lane.js';
 import { canDo } from '../domain/offer.js';
-import { defaultQueueSettings, type QueueSettings } from '../domain/queue-settings.js';
+import { defaultQueueSettings } from '../domain/queue-settings.js';
 import { hasEnded, isLeased, type WaitsFor } from '../domain/task-state.js';
 import type { Explanation, TaskView, WaitReason, WorkerView } from '../protocol/api.js';
 import { findHeads } from '../store/find-heads.js';
@@ -47,7 +47,7 @@ export class Explain {
     const workers = await findActiveWorkers(this.#context.db, maxWorkersLookedAt);
     const reasons = [
       ...pendingReason(task, waitsFor),
-      ...(isInLine ? await this.#roomReason(task, now.settings) : []),
+      ...(isInLine ? await this.#roomReason(task) : []),
       ...pauseReason(now),
       ...circuitReason(now),
       ...concurrencyReason(now),
@@ -83,11 +83,12 @@ export class Explain {
   }
 
   /** In line behind all that the ready queue holds of its window. */
-  async #roomReason(task: TaskView, { maxReady }: QueueSettings): Promise<WaitReason[]> {
+  async #roomReason(task: TaskView): Promise<WaitReason[]> {
     const { ready } = this.#context;
     const [look] = await ready.look([{ lane: laneOf(task), priority: task.priority }]);
     if (!look?.left || (await ready.missing([task.taskId])).length === 0) return [];
-    const detail = `Its part of the ready queue holds ${String(maxReady)} at most; it comes in when one is taken.`;
+    const detail =
+      'It is in line behind all that is ready of its kind, and comes in when those are taken.';
     return [{ kind: 'no_room', detail }];
   }
 

@@ -13,6 +13,8 @@ import { WindowMap } from './windows.js';
 const maxFedAtOnce = 1_000;
 /** Parameters of more bytes are read when their task is claimed. */
 const maxFedParameters = 2_000;
+/** So many wait ready in a window that is fed. More would only take up memory: a feed takes milliseconds. */
+const fedAhead = 2_000;
 /** Of a window among many hungry ones; with as many places free, a window is worth feeding. */
 const leastShare = 100;
 const maxDueAtOnce = 2_000;
@@ -253,8 +255,9 @@ export class Feeder {
     return windows.flatMap((window, index) => {
       const { room = 0, left = null } = looks[index] ?? {};
       if (left === null) this.#behind.delete(window);
-      if (left === null || room < this.#worthFeeding(window)) return [];
-      return [{ window, left, from: left.from, limit: Math.min(room, share) }];
+      const wanted = this.#wantedIn(window, room);
+      if (left === null || wanted < this.#worthFeeding(window)) return [];
+      return [{ window, left, from: left.from, limit: Math.min(wanted, share) }];
     });
   }
 
@@ -263,6 +266,13 @@ export class Feeder {
     if (this.#isShared) return 0;
     const tasks = hungry.reduce((sum, { limit }) => sum + limit, 0);
     return Math.min(maxFedParameters, this.#recent.roomForEach(tasks));
+  }
+
+  /** All that there is room for where others take, too: this one hears of it only now and then. */
+  #wantedIn({ lane }: Window, room: number): number {
+    if (this.#isShared) return room;
+    const { maxReady } = this.#queues.settingsOf(lane.queue);
+    return room - Math.max(0, maxReady - fedAhead);
   }
 
   /** A statement for every place that falls free would be one statement a task. */

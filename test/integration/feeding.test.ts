@@ -97,6 +97,22 @@ describeOnEveryDatabase('the feeder', (db) => {
     expect(known).toEqual([...Array<string>(10).fill('{"n":1}'), ...Array<null>(15).fill(null)]);
   });
 
+  it('R-CH8: of a long line as much is ready as is taken soon, in order', async () => {
+    const feeding = await Feeding.begin(db(), 10_000);
+    const taskIds = await lineOf(db(), 2_600);
+    await feeding.feed();
+    expect(await feeding.room()).toBe(8_000);
+    const order: TaskId[] = [];
+    while (order.length < taskIds.length) {
+      const taken = await feeding.take(300);
+      expect(taken.length).toBeGreaterThan(0);
+      order.push(...taken.map(({ taskId }) => taskId));
+      feeding.feeder.noteTaken(taken);
+      await feeding.feed();
+    }
+    expect(order).toEqual(taskIds);
+  });
+
   it('R-RE6: what the ready queue still took for running is offered again a moment later', async () => {
     const feeding = await Feeding.begin(db(), 10);
     const taskIds = await lineOf(db(), 3);
