@@ -31,11 +31,26 @@ export interface OpenOptions {
   readonly logPayloads?: PayloadLogging;
 }
 
+const optionNames: Readonly<Record<keyof OpenOptions, true>> = {
+  dataDir: true,
+  databaseUrl: true,
+  redisUrl: true,
+  role: true,
+  retainEndedDays: true,
+  retainDeadLettersDays: true,
+  maxActive: true,
+  submitLimitPerUser: true,
+  onTaskEvent: true,
+  log: true,
+  logPayloads: true,
+};
+
 export type Sluice = SluiceClient;
 
 export const Sluice = {
   /** Embedded: the engine runs in this process, on an embedded Postgres or on a server. */
   async open(options: OpenOptions = {}): Promise<Sluice> {
+    refuseUnknown(options);
     const database = databaseOf(options);
     const { redisUrl, role, log, logPayloads } = options;
     if (redisUrl !== undefined && database.kind === 'pglite') {
@@ -60,6 +75,16 @@ export const Sluice = {
     return new SluiceClient(engine, () => engine.close(), overlapping);
   },
 };
+
+/** A name that is not quite right would open the embedded database, and tasks would be there unseen. */
+function refuseUnknown(options: OpenOptions): void {
+  const unknown = Object.keys(options).filter((name) => !Object.hasOwn(optionNames, name));
+  if (unknown.length === 0) return;
+  throw new TypeError(
+    `Sluice.open knows no ${unknown.join(', ')}: it takes ${Object.keys(optionNames).join(', ')}. ` +
+      'For a server that runs elsewhere there is connect(url).',
+  );
+}
 
 function databaseOf({ dataDir, databaseUrl }: OpenOptions): OpenEngineOptions['database'] {
   if (databaseUrl !== undefined) {

@@ -5,6 +5,7 @@ import {
   defineTask,
   ResultTimeoutError,
   Sluice,
+  type OpenOptions,
   SluiceError,
   TaskFailedError,
 } from '../../src/index.js';
@@ -144,6 +145,13 @@ describe('Sluice.open', () => {
       expect(finished).toBe(true);
     }
     await other.drop();
+  });
+
+  it('an option that it does not know is refused, and nothing is opened', async () => {
+    const misspelt = { url: 'postgres://nowhere' } as OpenOptions;
+    await expect(Sluice.open(misspelt)).rejects.toThrow(
+      /knows no url: it takes dataDir, databaseUrl, .*connect\(url\)/,
+    );
   });
 
   it('a folder and a server exclude each other', async () => {
