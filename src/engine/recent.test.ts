@@ -43,4 +43,13 @@ describe('what was told a moment ago', () => {
     }
     expect(recent.take(first)).toBe('first');
   });
+
+  it('R-CH8: what is told twice takes up room once', () => {
+    const recent = new Recent<TaskId, string>(20, () => 1);
+    const taskId = newId();
+    for (let n = 0; n < 5; n += 1) recent.add(taskId, 'x');
+    expect(recent.room).toBe(9);
+    expect(recent.take(taskId)).toBe('x');
+    expect(recent.room).toBe(10);
+  });
 });

@@ -23,6 +23,8 @@ export class Recent<Key, Value> {
   add(key: Key, value: Value): void {
     const weight = this.#weigh(value);
     if (weight > this.#half) return;
+    const before = this.#young.get(key);
+    if (before !== undefined) this.#youngWeight -= this.#weigh(before);
     if (this.#youngWeight + weight > this.#half) {
       this.#old = this.#young;
       this.#young = new Map();
