@@ -139,6 +139,23 @@ describeOnEveryEngine('explaining why a task waits', (under) => {
     });
   });
 
+  it('R-OB5, R-CH8: in line behind all that is ready', async () => {
+    const { engine } = under();
+    const queue = freshQueue();
+    await engine.putQueue(queue, { maxReady: 1 });
+    const worker = await TestWorker.register(engine, { queues: [queue] });
+    const [ready, inLine] = [
+      await engine.submit({ taskType: 'chat', queue }),
+      await engine.submit({ taskType: 'chat', queue }),
+    ];
+    expect(await kinds(ready.taskId)).toEqual([]);
+    expect((await reasonOf(inLine.taskId, 'no_room')).detail).toBe(
+      'It is in line behind all that is ready of its kind, and comes in when those are taken.',
+    );
+    expect(await worker.take(1)).toMatchObject([{ taskId: ready.taskId }]);
+    expect(await worker.take(1)).toMatchObject([{ taskId: inLine.taskId }]);
+  });
+
   it('R-OB5, R-CH7: a pause, until its end', async () => {
     const { engine, clock } = under();
     const queue = freshQueue();
