@@ -229,6 +229,7 @@ export class Submit {
       traceId: draft.traceId ?? null,
       isOffered: this.#parts.isServing(),
       passesCeilings,
+      claim: null,
       window: this.#windows.get(queue, draft.taskType, capabilities, priority),
     };
   }
@@ -282,7 +283,7 @@ export class Submit {
       const claim = outcome.isClaimed ? early.get(task.taskId) : undefined;
       if (claim !== undefined) {
         const lapsesAfterMs = claim.start ? undefined : claim.unstartedMs;
-        const row = firstAttempt({ ...claim, known }, outcome.eligibleAtMs, lapsesAfterMs);
+        const row = firstAttempt(claim, known, outcome.eligibleAtMs, lapsesAfterMs);
         claimed.set(task.taskId, row);
         continue;
       }

@@ -297,8 +297,9 @@ export class MemoryReadyQueue implements ReadyQueue {
     const youngest = lane.youngest(rank);
     if (youngest !== null && youngest.orderedAt < noPlace) return false;
     this.#announcements += 1;
-    const place = { ageMs: 0, eligibleAtMs: noPlace, seq: this.#announcements };
-    this.#accept({ ...newcomer, ...place }, lane, changes);
+    const { lane: at, priority, taskId, cost } = newcomer;
+    const place = { lane: at, priority, eligibleAtMs: noPlace, seq: this.#announcements };
+    this.#accept({ taskId, cost, ageMs: 0, ...place }, lane, changes);
     return true;
   }
 

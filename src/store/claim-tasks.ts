@@ -157,7 +157,7 @@ export async function claimTasks(
   claims: readonly Claim[],
   ...terms: Terms
 ): Promise<ClaimedRow[]> {
-  const leased = claims.map((claim) => ({ ...claim, lease: randomUUID() as Lease }));
+  const leased = claims.map(withLease);
   const known = leased.filter(isKnown);
   if (known.length < Math.min(leased.length, worthApart)) return claimUnknown(db, leased, terms);
   const claimed = await claimKnown(db, known, terms);
@@ -175,6 +175,11 @@ export async function claimTasks(
   }
 }
 
+// Member by member: to copy an object and add to it takes Node 20 ten times as long.
+function withLease({ taskId, workerId, start, known = null }: Claim): LeasedClaim {
+  return { taskId, workerId, start, known, lease: randomUUID() as Lease };
+}
+
 function isKnown(claim: LeasedClaim): claim is KnownClaim {
   return claim.start && claim.known !== undefined && claim.known !== null;
 }
@@ -190,14 +195,15 @@ async function claimKnown(
   const got = leases === null ? null : new Set(leases);
   const claimed: ClaimedRow[] = [];
   for (const claim of claims) {
-    if (got?.has(claim.lease) ?? true) claimed.push(firstAttempt(claim, nowMs));
+    if (got?.has(claim.lease) ?? true) claimed.push(firstAttempt(claim, claim.known, nowMs));
   }
   return claimed;
 }
 
 /** As it is when a claim finds what was submitted; it lapses at its timeout if it is started. */
 export function firstAttempt(
-  { taskId, workerId, lease, known }: Omit<KnownClaim, 'start'>,
+  { taskId, workerId, lease }: Pick<LeasedClaim, 'taskId' | 'workerId' | 'lease'>,
+  known: KnownTask,
   nowMs: number,
   lapsesAfterMs = known.timeoutSeconds * 1000,
 ): ClaimedRow {

@@ -121,26 +121,27 @@ function lineOf({ lane, priority }: LineWindow, row: LineRow | undefined): FedRo
   return row.ids.map((taskId, index) => {
     const [seq = 0, eligibleAtMs = 0] = [row.seqs?.[index], row.eligible_ms?.[index]];
     const cost = costOf(row.costs?.[index] ?? null);
-    const ready = {
-      taskId,
-      lane,
-      priority,
-      ageMs: row.now_ms - eligibleAtMs,
-      eligibleAtMs,
-      seq,
-      cost,
-    };
-    return { ...ready, known: knownOf(ready, row, index) };
+    const ageMs = row.now_ms - eligibleAtMs;
+    const known = knownOf({ lane, priority, eligibleAtMs, cost }, row, index);
+    return { taskId, lane, priority, ageMs, eligibleAtMs, seq, cost, known };
   });
 }
 
-function knownOf(ready: ReadyRow, row: LineRow, index: number): KnownTask | null {
+function knownOf(
+  {
+    lane,
+    priority,
+    eligibleAtMs,
+    cost,
+  }: Pick<ReadyRow, 'lane' | 'priority' | 'eligibleAtMs' | 'cost'>,
+  row: LineRow,
+  index: number,
+): KnownTask | null {
   const parametersJson = row.parameters?.[index] ?? null;
   if (parametersJson === null) return null;
-  const { lane, priority, eligibleAtMs, cost } = ready;
+  const { queue, taskType } = lane;
   const timeoutSeconds = row.timeouts?.[index] ?? 0;
   const traceId = row.trace_ids?.[index] ?? null;
-  const { queue, taskType } = lane;
   return { queue, taskType, priority, parametersJson, timeoutSeconds, traceId, cost, eligibleAtMs };
 }
 

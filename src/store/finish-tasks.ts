@@ -148,17 +148,20 @@ function knownCompleted(
   const rows: CompletedRow[] = [];
   for (const { taskId, lease, known } of completions) {
     if (done?.delete(lease) === false) continue;
-    const { lane, startedAtMs, ...rest } = known;
+    const { lane } = known;
     rows.push({
-      ...rest,
       taskId,
       lease,
-      lane,
       queue: lane.queue,
       taskType: lane.taskType,
+      lane,
+      priority: known.priority,
+      cost: known.cost,
+      workerId: known.workerId,
       workflowId: null,
+      attempt: known.attempt,
       from: 'executing',
-      runMs: nowMs - startedAtMs,
+      runMs: nowMs - known.startedAtMs,
       released: false,
     });
   }

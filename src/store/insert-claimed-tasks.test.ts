@@ -87,15 +87,15 @@ describeOnEveryDatabase('insertDueTasks of what is claimed', (db) => {
       tasks.map(({ taskId, claim }) => ({
         id: taskId,
         seq: created.get(taskId)?.seq,
-        status: claim === undefined ? 'queued' : claim.start ? 'executing' : 'assigned',
+        status: claim === null ? 'queued' : claim.start ? 'executing' : 'assigned',
         lease: claim?.lease ?? null,
         worker_id: claim?.workerId ?? null,
-        attempt: claim === undefined ? 0 : 1,
+        attempt: claim === null ? 0 : 1,
       })),
     );
     const kept = tasks.map(({ taskId }) => created.get(taskId)?.isClaimed);
-    expect(kept).toEqual(tasks.map(({ claim }) => claim !== undefined));
-    const queued = tasks.filter(({ claim }) => claim === undefined).map(({ taskId }) => taskId);
+    expect(kept).toEqual(tasks.map(({ claim }) => claim !== null));
+    const queued = tasks.filter(({ claim }) => claim === null).map(({ taskId }) => taskId);
     const rest = await claimTasks(
       db(),
       queued.map((id) => claimOf(id)),

@@ -144,8 +144,8 @@ export async function insertDueTasks(
     counts,
     looks,
   ];
-  const claim = tasks.find((task) => task.claim !== undefined)?.claim;
-  const [row] = await (claim === undefined
+  const claim = tasks.find((task) => task.claim !== null)?.claim ?? null;
+  const [row] = await (claim === null
     ? db.query<Row>(insertQueuedSql, parameters)
     : db.query<Row>(insertClaimedSql, [...parameters, ...claimColumns(tasks, claim)]));
   return row === undefined ? new Map() : createdOf(tasks, row);
@@ -176,7 +176,7 @@ function createdOf(tasks: readonly NewTask[], row: Row): Map<TaskId, Created> {
       seq: seqs?.[index] ?? firstSeq + index,
       createdAt: new Date(nowMs),
       eligibleAtMs: nowMs,
-      isClaimed: row.is_held && claim !== undefined,
+      isClaimed: row.is_held && claim !== null,
     });
   }
   return created;

@@ -27,7 +27,7 @@ export interface NewTask {
   /** Let in whatever the ceilings say, and counted. */
   readonly passesCeilings: boolean;
   /** Somebody has it already, if it is due at once and this is still the generation. */
-  readonly claim?: NewClaim;
+  readonly claim: NewClaim | null;
 }
 
 export interface NewClaim {

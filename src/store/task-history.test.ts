@@ -208,6 +208,7 @@ describeOnEveryDatabase('the history of a task', (db) => {
           traceId: null,
           isOffered,
           passesCeilings: false,
+          claim: null,
         },
       ],
       zero,

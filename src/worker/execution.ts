@@ -32,7 +32,8 @@ export interface Assignment {
 }
 
 /** What goes through the pipe. A step that meets a failure hands it on untouched. */
-interface Attempt extends Assignment {
+interface Attempt {
+  readonly assignment: Assignment;
   /** The parameters, then what the schema made of them, then what the handler returned. */
   readonly value: unknown;
   readonly failure: AttemptError | null;
@@ -50,8 +51,8 @@ export function execute(assignment: Assignment): Outcome | Promise<Outcome> {
 
 function attemptIt(assignment: Assignment): Attempt | Promise<Attempt> {
   const begunAtMs = performance.now();
-  const begun: Attempt = { ...assignment, value: assignment.task.parameters, failure: null };
-  const schema = begun.handler.input;
+  const begun = reached(assignment, assignment.task.parameters);
+  const schema = assignment.handler.input;
   const work = schema === undefined ? run(begun) : validate(begun, schema).then(run);
   // What ended at once needs no timer.
   return work instanceof Promise ? withinTimeout(begun, begunAtMs, work) : work;
@@ -73,13 +74,14 @@ async function withinTimeout(
   begunAtMs: number,
   work: Promise<Attempt>,
 ): Promise<Attempt> {
-  const { timeoutSeconds } = attempt.task;
+  const { task, stop } = attempt.assignment;
+  const { timeoutSeconds } = task;
   let timer: NodeJS.Timeout | undefined;
   // Its handler has run already, up to where it waits for something.
   const leftMs = timeoutMs(timeoutSeconds) - (performance.now() - begunAtMs);
   const timedOut = new Promise<Attempt>((resolve) => {
     timer = setTimeout(() => {
-      attempt.stop.abort(new TaskAbortedError('timeout'));
+      stop.abort(new TaskAbortedError('timeout'));
       resolve(
         failed(attempt, {
           code: attemptErrorCodes.timeout,
@@ -100,7 +102,7 @@ async function validate(attempt: Attempt, schema: StandardSchemaV1): Promise<Att
   try {
     const checked = await checkInput(schema, attempt.value);
     return checked.kind === 'valid'
-      ? { ...attempt, value: checked.value }
+      ? reached(attempt.assignment, checked.value)
       : failed(attempt, invalidInput(checked.errors));
   } catch (thrown) {
     return failed(attempt, toAttemptError(thrown));
@@ -110,9 +112,10 @@ async function validate(attempt: Attempt, schema: StandardSchemaV1): Promise<Att
 function run(attempt: Attempt): Attempt | Promise<Attempt> {
   if (attempt.failure !== null) return attempt;
   try {
-    if (attempt.stop.reason !== null) throw attempt.stop.reason;
-    const value = attempt.handler.run(attempt.value, attempt.context);
-    return isThenable(value) ? settle(attempt, value) : { ...attempt, value };
+    const { handler, context, stop } = attempt.assignment;
+    if (stop.reason !== null) throw stop.reason;
+    const value = handler.run(attempt.value, context);
+    return isThenable(value) ? settle(attempt, value) : reached(attempt.assignment, value);
   } catch (thrown) {
     return threw(attempt, thrown);
   }
@@ -120,7 +123,7 @@ function run(attempt: Attempt): Attempt | Promise<Attempt> {
 
 async function settle(attempt: Attempt, answer: PromiseLike<unknown>): Promise<Attempt> {
   try {
-    return { ...attempt, value: await answer };
+    return reached(attempt.assignment, await answer);
   } catch (thrown) {
     return threw(attempt, thrown);
   }
@@ -137,7 +140,7 @@ function threw(attempt: Attempt, thrown: unknown): Attempt {
 }
 
 /** Reading what was thrown may throw: a log line is not worth an attempt. */
-function logThrown({ context }: Attempt, thrown: unknown): void {
+function logThrown({ assignment: { context } }: Attempt, thrown: unknown): void {
   try {
     context.log.debug({ err: thrown }, 'the handler threw');
   } catch {
@@ -150,7 +153,7 @@ function normalise(attempt: Attempt): Attempt {
   try {
     const value = toJson(attempt.value, bounds.resultBytes);
     const fault = findJsonFault(value, bounds.resultBytes);
-    return fault === null ? { ...attempt, value } : failed(attempt, unkeepable(fault));
+    return fault === null ? reached(attempt.assignment, value) : failed(attempt, unkeepable(fault));
   } catch (thrown) {
     if (thrown instanceof TooLargeError) return failed(attempt, unkeepable('too_large'));
     return failed(attempt, notKept('RESULT_NOT_JSON', toAttemptError(thrown).message));
@@ -168,7 +171,7 @@ function notKept(code: string, why: string): AttemptError {
 }
 
 function conclude(attempt: Attempt): Outcome {
-  const why = attempt.stop.reason?.why ?? null;
+  const why = attempt.assignment.stop.reason?.why ?? null;
   if (why === 'cancelled' || why === 'lease_lost') return { kind: 'abandoned', why };
   if (attempt.failure === null) return { kind: 'completed', result: attempt.value as JsonValue };
   // What a handler throws when it is told to stop for a drain is no failure of the task.
@@ -176,14 +179,19 @@ function conclude(attempt: Attempt): Outcome {
   return { kind: 'failed', error: byPolicy(attempt, attempt.failure) };
 }
 
-function byPolicy({ handler, task, context }: Attempt, failure: AttemptError): AttemptError {
+function byPolicy({ assignment }: Attempt, failure: AttemptError): AttemptError {
+  const { handler, task, context } = assignment;
   if (handler.retry === undefined) return failure;
   const { retryCount } = task;
   return applyRetryPolicy(handler.retry, failure, { retryCount, log: context.log });
 }
 
-function failed(attempt: Attempt, failure: AttemptError): Attempt {
-  return { ...attempt, failure };
+function reached(assignment: Assignment, value: unknown): Attempt {
+  return { assignment, value, failure: null };
+}
+
+function failed({ assignment, value }: Attempt, failure: AttemptError): Attempt {
+  return { assignment, value, failure };
 }
 
 function invalidInput(errors: readonly FieldError[]): AttemptError {

@@ -47,6 +47,7 @@ export function newTask(changes: Partial<NewTask> = {}): NewTask {
     traceId: null,
     isOffered: true,
     passesCeilings: false,
+    claim: null,
     ...changes,
   };
 }
