@@ -21,7 +21,6 @@ interface QueueLane {
 
 interface QueueEntry extends Ordered {
   readonly cost: Cost;
-  readonly outNumber: number;
 }
 
 /** What a queue is told anew. */
@@ -59,7 +58,7 @@ const nothingTold: Told = {
 /** How many more may be taken under the present version. */
 export interface Probes {
   left: number;
-  /** What left by then was taken under an older version: see `ReadyEntry.outNumber`. */
+  /** What left by then was taken under an older version: see `OutEntry.number`. */
   readonly afterOut: number;
 }
 
@@ -272,7 +271,7 @@ export class QueueState<L extends QueueLane, E extends QueueEntry> {
     for (const { bucket } of this.shared) bucket?.spend(cost, takeId, nowMs);
   }
 
-  refundProbe({ outNumber }: E): void {
+  refundProbe(outNumber: number): void {
     const { probes } = this.#told;
     if (probes !== null && outNumber > probes.afterOut) probes.left += 1;
   }

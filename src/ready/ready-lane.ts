@@ -8,20 +8,11 @@ import { isOlder, isTakenBefore, type Ordered } from './queue-order.js';
 import type { QueueState } from './queue-state.js';
 import type { Alarm, GroupLane, RoutingGroup } from './routing-group.js';
 
-/** A task that the ready queue holds. */
+/** A task that waits. Once taken, it is an `OutEntry`. */
 export interface ReadyEntry extends Placed, Ordered {
   readonly taskId: TaskId;
-  readonly queue: Queue;
+  readonly lane: ReadyLane;
   readonly cost: Cost;
-  /** Null once taken: from then on it only holds a slot of its queue. */
-  waitsIn: ReadyLane | null;
-  /** Of its taking; empty while it waits. */
-  grant: string;
-  /** Postgres granted it: it runs. */
-  confirmed: boolean;
-  /** Since when it is taken or runs, and the how-manyth of those it is; 0 while it waits. */
-  outSince: number;
-  outNumber: number;
   /** The how-manyth it was that came into its window; written by the window alone. */
   nth: number;
 }
@@ -150,7 +141,6 @@ export class ReadyLane implements GroupLane<ReadyLane> {
     this.#find(entry.rank)?.remove(entry);
     this.#size -= 1;
     this.queue.waiting -= 1;
-    entry.waitsIn = null;
   }
 
   isHead(entry: ReadyEntry): boolean {
@@ -206,7 +196,7 @@ export class ReadyLane implements GroupLane<ReadyLane> {
     const isBefore = (other: ReadyEntry) => isTakenBefore(ageing, other, entry, nowMs);
     let count = 0;
     for (let window = this.#windows; window !== null; window = window.next) {
-      const isOwn = entry.waitsIn === this && entry.rank === window.rank;
+      const isOwn = entry.lane === this && entry.rank === window.rank;
       const most = limit - count;
       count += isOwn
         ? window.countBefore(entry, isBefore, most)
@@ -241,6 +231,6 @@ export class ReadyLane implements GroupLane<ReadyLane> {
   }
 }
 
-export function levelOf({ queue, rank, eligibleAt }: ReadyEntry, nowMs: number): PriorityRank {
-  return queue.ageing.levelOf(rank, nowMs - eligibleAt);
+export function levelOf({ lane, rank, eligibleAt }: ReadyEntry, nowMs: number): PriorityRank {
+  return lane.queue.ageing.levelOf(rank, nowMs - eligibleAt);
 }
