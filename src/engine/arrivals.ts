@@ -54,18 +54,12 @@ export class Arrivals {
     const { entry, workerId, generation, start } = wish;
     const { taskId } = entry;
     const { unstartedMs } = this.#context.settings;
-    const claim = {
-      taskId,
-      workerId,
-      lease: randomUUID() as Lease,
-      generation,
-      start,
-      unstartedMs,
-    };
+    const lease = randomUUID() as Lease;
     this.#untaken -= 1;
     if (this.#untaken === 0) this.#allTaken();
     return new Promise((settle) => {
-      this.#announced.set(taskId, { ...claim, wish, settle });
+      const claim = { taskId, workerId, lease, generation, start, unstartedMs, wish, settle };
+      this.#announced.set(taskId, claim);
     });
   }
 
@@ -110,7 +104,7 @@ export class Arrivals {
       const count = left.get(key) ?? this.#waiters.wanted(window.lane);
       if (count === 0) break;
       left.set(key, count - 1);
-      wanted.push({ ...window, taskId, cost });
+      wanted.push({ lane: window.lane, priority: window.priority, taskId, cost });
     }
     return wanted;
   }

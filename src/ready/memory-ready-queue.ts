@@ -299,8 +299,10 @@ export class MemoryReadyQueue implements ReadyQueue {
     const youngest = lane.youngest(rank);
     if (youngest !== null && youngest.orderedAt < noPlace) return false;
     this.#announcements += 1;
-    const place = { ageMs: 0, eligibleAtMs: noPlace, seq: this.#announcements };
-    this.#accept({ ...newcomer, ...place }, lane, changes);
+    const { taskId, priority, cost } = newcomer;
+    const seq = this.#announcements;
+    const offer = { lane: lane.lane, priority, taskId, ageMs: 0, eligibleAtMs: noPlace, seq, cost };
+    this.#accept(offer, lane, changes);
     return true;
   }
 
