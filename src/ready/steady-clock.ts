@@ -5,8 +5,8 @@ import type { Clock } from '../runtime/clock.js';
  * back, this one goes on from where it was: standing still until the other caught up would stop
  * ageing, pauses and refills for as long as the clock had been wrong.
  *
- * V8 keeps a number below 2^31 in the field that holds it, and any other in 16 bytes of its own: an
- * entry has two of these instants, and for 24 days none is that large.
+ * V8 keeps a whole number below 2^31 in the field that holds it, and any other in 16 bytes of its own:
+ * every entry and every lane has one of these instants, and for 24 days none is that large.
  */
 export class SteadyClock {
   readonly #source: Clock;
