@@ -1,4 +1,5 @@
 import fc from 'fast-check';
+import { V7Generator } from 'uuidv7';
 import { describe, expect, it } from 'vitest';
 import { firstIdAt, isUuid, IdSource } from './ids.js';
 
@@ -37,6 +38,19 @@ describe('task ids', () => {
   it('take the millisecond that an instant falls in', () => {
     const id = new IdSource().nextTaskId(startMs + 0.9);
     expect(id < firstIdAt(startMs + 1)).toBe(true);
+  });
+
+  it('are written as the library writes them', () => {
+    const numbers = () => {
+      let state = 7;
+      return { nextUint32: () => (state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0) };
+    };
+    const [source, library] = [new IdSource(numbers()), new V7Generator(numbers())];
+    for (let n = 0; n < 1_000; n += 1) {
+      const instantMs = startMs + n * 977;
+      const expected = library.generateOrResetWithTs(instantMs).toString();
+      expect(source.nextTaskId(instantMs)).toBe(expected);
+    }
   });
 
   it('lie between the first of their instant and the first of the next', () => {

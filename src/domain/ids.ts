@@ -30,8 +30,28 @@ export class IdSource {
   }
 
   #next(instantMs: number): string {
-    return this.#generator.generateOrResetWithTs(Math.floor(instantMs)).toString();
+    return textOf(this.#generator.generateOrResetWithTs(Math.floor(instantMs)).bytes);
   }
+}
+
+const hyphen = '-'.charCodeAt(0);
+const digitCodes = Array.from('0123456789abcdef', (digit) => digit.charCodeAt(0));
+/** Where the two digits of each byte stand. */
+const digitPlaces = [0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34];
+/** Of the id that is being written: nothing happens in between. */
+const codes = new Array<number>(36).fill(hyphen);
+
+/**
+ * Made in one piece. Put together digit by digit, as the library does it, an id is held as all its
+ * steps: 0.8 kB instead of 0.1, until somebody reads it.
+ */
+function textOf(bytes: Readonly<Uint8Array>): string {
+  for (let index = 0; index < digitPlaces.length; index += 1) {
+    const [byte = 0, place = 0] = [bytes[index], digitPlaces[index]];
+    codes[place] = digitCodes[byte >> 4] ?? hyphen;
+    codes[place + 1] = digitCodes[byte & 15] ?? hyphen;
+  }
+  return String.fromCharCode(...codes);
 }
 
 const uuidPattern = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;

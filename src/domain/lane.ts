@@ -12,9 +12,12 @@ export function capabilitySet(capabilities: readonly string[]): readonly string[
   return capabilities.length === 0 ? none : [...new Set(capabilities)].sort();
 }
 
-/** The same text for the same lane. Names can't hold the separators: the wire refuses them. */
-export function laneKey(lane: Lane): string {
-  return `${lane.queue}\n${routingGroupKey(lane)}`;
+/**
+ * The same text for the same lane. Names can't hold the separators: the wire refuses them. Joined, it is
+ * one piece where it is kept; put together by a template it is all its parts, and twice as large.
+ */
+export function laneKey({ queue, taskType, capabilities }: Lane): string {
+  return [queue, taskType, capabilities.join('\t')].join('\n');
 }
 
 /** Lanes of one type and one capability set, whatever their queue: a worker can do all or none. */

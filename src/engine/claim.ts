@@ -158,8 +158,9 @@ export class Claim {
 function toClaimedEvent({ wish: { entry, start }, row }: Granted, at: Date): TaskEvent {
   return {
     taskId: row.taskId,
-    queue: row.queue,
-    taskType: row.taskType,
+    // One text for all of a lane: whoever counts by queue keeps it.
+    queue: entry.lane.queue,
+    taskType: entry.lane.taskType,
     priority: row.priority,
     from: 'queued',
     to: start ? 'executing' : 'assigned',

@@ -45,7 +45,7 @@ export class Candidates {
       const entry = this.#entryOf(source);
       if (entry === null) continue;
       const level = levelOf(entry, nowMs);
-      this.#line.push({ place: -1, source, entry, level, turn: entry.queue.turn });
+      this.#line.push({ place: -1, source, entry, level, turn: entry.lane.queue.turn });
     }
   }
 
@@ -55,7 +55,7 @@ export class Candidates {
       if (candidate === undefined) return null;
       const { source, entry } = candidate;
       if (this.#isStale(candidate)) continue;
-      if (this.#waiting.has(entry.queue.sharedKey)) this.#line.remove(candidate);
+      if (this.#waiting.has(entry.lane.queue.sharedKey)) this.#line.remove(candidate);
       else if (this.#isOpen(source, entry)) return entry;
     }
   }
@@ -65,7 +65,7 @@ export class Candidates {
     let first = Number.POSITIVE_INFINITY;
     for (const source of this.#sources) first = Math.min(first, source.opensAt(this.#nowMs));
     for (const entry of this.#waiting.values()) {
-      first = Math.min(first, entry.queue.sharedOpensAt(entry, this.#nowMs));
+      first = Math.min(first, entry.lane.queue.sharedOpensAt(entry, this.#nowMs));
     }
     return first;
   }
@@ -77,7 +77,7 @@ export class Candidates {
       this.#line.remove(candidate);
       return true;
     }
-    const { turn } = entry.queue;
+    const { turn } = entry.lane.queue;
     if (entry === candidate.entry && turn === candidate.turn) return false;
     candidate.entry = entry;
     candidate.level = levelOf(entry, this.#nowMs);
@@ -87,8 +87,8 @@ export class Candidates {
   }
 
   #isOpen(source: LaneSource, entry: ReadyEntry): boolean {
-    const { queue, waitsIn: lane } = entry;
-    if (lane === null) throw new Error(`task ${entry.taskId} does not wait`);
+    const { lane } = entry;
+    const { queue } = lane;
     const nowMs = this.#nowMs;
     if (queue.noteIfShort(entry, nowMs)) this.foundShort.set(queue, [...queue.parked]);
     const opensAt = queue.opensAtFor(entry, nowMs);

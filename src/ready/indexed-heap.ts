@@ -48,7 +48,7 @@ export class IndexedHeap<T extends Placed> {
     const { length } = this.#items;
     if (length < fewItems) this.#items = withOneMore(this.#items, item);
     else this.#items.push(item);
-    this.#siftUp(item, length);
+    siftUp(this.#items, item, length, this.#isBefore);
   }
 
   pop(): T | undefined {
@@ -59,12 +59,12 @@ export class IndexedHeap<T extends Placed> {
 
   /** To be told when what an item is ordered by has changed. */
   update(item: T): void {
-    this.#settle(item, item.place);
+    settle(this.#items, item, item.place, this.#isBefore);
   }
 
   remove(item: T): void {
     const last = this.#items.pop();
-    if (last !== undefined && last !== item) this.#settle(last, item.place);
+    if (last !== undefined && last !== item) settle(this.#items, last, item.place, this.#isBefore);
     item.place = -1;
   }
 
@@ -85,45 +85,60 @@ export class IndexedHeap<T extends Placed> {
     }
     return count;
   }
+}
 
-  #settle(item: T, place: number): void {
-    this.#siftUp(item, place);
-    if (item.place === place) this.#siftDown(item, place);
+// Functions, not methods: a class with private methods takes 8 bytes more for each of its objects.
+
+function settle<T extends Placed>(
+  items: T[],
+  item: T,
+  place: number,
+  isBefore: (a: T, b: T) => boolean,
+): void {
+  siftUp(items, item, place, isBefore);
+  if (item.place === place) siftDown(items, item, place, isBefore);
+}
+
+function siftUp<T extends Placed>(
+  items: T[],
+  item: T,
+  from: number,
+  isBefore: (a: T, b: T) => boolean,
+): void {
+  let place = from;
+  while (place > 0) {
+    const parentPlace = (place - 1) >> 1;
+    const parent = items[parentPlace];
+    if (parent === undefined || !isBefore(item, parent)) break;
+    items[place] = parent;
+    parent.place = place;
+    place = parentPlace;
   }
+  items[place] = item;
+  item.place = place;
+}
 
-  #siftUp(item: T, from: number): void {
-    const items = this.#items;
-    let place = from;
-    while (place > 0) {
-      const parentPlace = (place - 1) >> 1;
-      const parent = items[parentPlace];
-      if (parent === undefined || !this.#isBefore(item, parent)) break;
-      items[place] = parent;
-      parent.place = place;
-      place = parentPlace;
+function siftDown<T extends Placed>(
+  items: T[],
+  item: T,
+  from: number,
+  isBefore: (a: T, b: T) => boolean,
+): void {
+  let place = from;
+  while (true) {
+    let childPlace = 2 * place + 1;
+    let child = items[childPlace];
+    if (child === undefined) break;
+    const right = items[childPlace + 1];
+    if (right !== undefined && isBefore(right, child)) {
+      child = right;
+      childPlace += 1;
     }
-    items[place] = item;
-    item.place = place;
+    if (!isBefore(child, item)) break;
+    items[place] = child;
+    child.place = place;
+    place = childPlace;
   }
-
-  #siftDown(item: T, from: number): void {
-    const items = this.#items;
-    let place = from;
-    while (true) {
-      let childPlace = 2 * place + 1;
-      let child = items[childPlace];
-      if (child === undefined) break;
-      const right = items[childPlace + 1];
-      if (right !== undefined && this.#isBefore(right, child)) {
-        child = right;
-        childPlace += 1;
-      }
-      if (!this.#isBefore(child, item)) break;
-      items[place] = child;
-      child.place = place;
-      place = childPlace;
-    }
-    items[place] = item;
-    item.place = place;
-  }
+  items[place] = item;
+  item.place = place;
 }

@@ -12,7 +12,7 @@ import { isBefore, lineStart } from './left-line.js';
 import { LeftLines } from './left-lines.js';
 import { liveQueue } from './live-queue.js';
 import { Openings } from './openings.js';
-import { OutList } from './out-list.js';
+import { OutList, type OutEntry } from './out-list.js';
 import type { Review } from './queue-state.js';
 import { levelOf, type Queue, type ReadyEntry, type ReadyLane } from './ready-lane.js';
 import type {
@@ -51,8 +51,8 @@ export class MemoryReadyQueue implements ReadyQueue {
   readonly #clock: SteadyClock;
   readonly #directory = new LaneDirectory();
   readonly #left = new LeftLines(this.#directory);
-  /** Waiting, taken and running. */
-  readonly #entries = new Map<TaskId, ReadyEntry>();
+  readonly #waiting = new Map<TaskId, ReadyEntry>();
+  /** Taken and running. */
   readonly #out = new OutList();
   readonly #buckets = new Buckets();
   readonly #shared = new SharedLimits(this.#buckets);
@@ -70,7 +70,7 @@ export class MemoryReadyQueue implements ReadyQueue {
 
   /** How much is held and remembered. */
   get sizes(): LaneDirectory['sizes'] & { readonly entries: number } {
-    return { entries: this.#entries.size, ...this.#directory.sizes };
+    return { entries: this.#waiting.size + this.#out.size, ...this.#directory.sizes };
   }
 
   async beginRestore(): Promise<'yours'> {
@@ -144,7 +144,7 @@ export class MemoryReadyQueue implements ReadyQueue {
     this.#catchUp(nowMs);
     const candidates = new Candidates(this.#sources(request, nowMs), nowMs);
     const entries = this.#takeFrom(candidates, request.count, nowMs);
-    const next = candidates.next()?.waitsIn?.lane ?? null;
+    const next = candidates.next()?.lane.lane ?? null;
     const waitMs = next === null ? waitUntil(candidates.opensAt(), nowMs) : 0;
     this.#settleShort(candidates, nowMs);
     if (entries.length === 0) return { kind: 'wait', waitMs };
@@ -172,11 +172,10 @@ export class MemoryReadyQueue implements ReadyQueue {
   async finish(finished: readonly Finished[]): Promise<void> {
     const openings = new Openings(this.#clock.nowMs());
     for (const one of finished) {
-      const entry = this.#entries.get(one.taskId);
-      const isOut = entry?.waitsIn === null && (one.grant ?? entry.grant) === entry.grant;
+      const entry = this.#out.find(one.taskId, one.grant);
       const queue = one.usage === null ? null : this.#directory.findQueue(one.queue);
-      if (queue !== null) openings.settle(queue, one, isOut);
-      if (isOut) this.#release(entry, openings);
+      if (queue !== null) openings.settle(queue, one, entry !== null);
+      if (entry !== null) this.#release(entry, openings);
     }
     this.#open(openings);
   }
@@ -185,11 +184,10 @@ export class MemoryReadyQueue implements ReadyQueue {
     const nowMs = this.#clock.nowMs();
     const unblocked = new Set<Queue>();
     for (const taskId of taskIds) {
-      const entry = this.#entries.get(taskId);
-      if (!entry?.waitsIn) continue;
-      const { queue, waitsIn: lane } = entry;
-      this.#entries.delete(taskId);
-      if (this.#leaveLane(entry, lane, nowMs)) unblocked.add(queue);
+      const entry = this.#waiting.get(taskId);
+      if (entry === undefined) continue;
+      const { queue } = entry.lane;
+      if (this.#leaveLane(entry, nowMs)) unblocked.add(queue);
       this.#directory.noteQueue(queue);
     }
     for (const queue of unblocked) this.#wakeFor(queue, nowMs);
@@ -208,7 +206,7 @@ export class MemoryReadyQueue implements ReadyQueue {
   }
 
   async missing(taskIds: readonly TaskId[]): Promise<readonly TaskId[]> {
-    return taskIds.filter((taskId) => !this.#entries.has(taskId));
+    return taskIds.filter((taskId) => !this.#holds(taskId));
   }
 
   async listOut(after: OutCursor | null, limit: number): Promise<OutStretch> {
@@ -224,11 +222,11 @@ export class MemoryReadyQueue implements ReadyQueue {
   }
 
   async position(taskId: TaskId, limit: number): Promise<number | null> {
-    const entry = this.#entries.get(taskId);
-    if (!entry?.waitsIn) return null;
+    const entry = this.#waiting.get(taskId);
+    if (entry === undefined) return null;
     const nowMs = this.#clock.nowMs();
     let count = 0;
-    for (const lane of entry.queue.lanes) {
+    for (const lane of entry.lane.queue.lanes) {
       count += lane.countBefore(entry, nowMs, limit - count);
     }
     return count;
@@ -256,7 +254,7 @@ export class MemoryReadyQueue implements ReadyQueue {
 
   #empty(): void {
     this.#isOpen = false;
-    this.#entries.clear();
+    this.#waiting.clear();
     this.#out.clear();
     this.#directory.clear();
     this.#left.clear();
@@ -265,10 +263,14 @@ export class MemoryReadyQueue implements ReadyQueue {
     this.#reviews = new IndexedHeap(isEarlier);
   }
 
+  #holds(taskId: TaskId): boolean {
+    return this.#waiting.has(taskId) || this.#out.has(taskId);
+  }
+
   #offerAll(offers: readonly Offer[], changes: Changes): OfferOutcome[] {
     let lane: ReadyLane | null = null;
     return offers.map((offer) => {
-      if (this.#entries.has(offer.taskId)) return 'held';
+      if (this.#holds(offer.taskId)) return 'held';
       // Batches come lane by lane, as a rule: most lookups are saved.
       if (lane === null || !isSameLane(lane.lane, offer.lane)) {
         lane = this.#directory.ensureLane(offer.lane);
@@ -297,9 +299,10 @@ export class MemoryReadyQueue implements ReadyQueue {
     const youngest = lane.youngest(rank);
     if (youngest !== null && youngest.orderedAt < noPlace) return false;
     this.#announcements += 1;
-    const { lane: at, priority, taskId, cost } = newcomer;
-    const place = { lane: at, priority, eligibleAtMs: noPlace, seq: this.#announcements };
-    this.#accept({ taskId, cost, ageMs: 0, ...place }, lane, changes);
+    const { taskId, priority, cost } = newcomer;
+    const seq = this.#announcements;
+    const offer = { lane: lane.lane, priority, taskId, ageMs: 0, eligibleAtMs: noPlace, seq, cost };
+    this.#accept(offer, lane, changes);
     return true;
   }
 
@@ -309,8 +312,7 @@ export class MemoryReadyQueue implements ReadyQueue {
     if (youngest === null) return false;
     const position = positionOf(youngest);
     if (!isBefore(offer, position)) return false;
-    this.#entries.delete(youngest.taskId);
-    if (this.#leaveLane(youngest, lane, changes.nowMs)) changes.unblocked.add(lane.queue);
+    if (this.#leaveLane(youngest, changes.nowMs)) changes.unblocked.add(lane.queue);
     if (position.eligibleAtMs < noPlace) this.#left.leave(lane, rank, position);
     return true;
   }
@@ -321,7 +323,7 @@ export class MemoryReadyQueue implements ReadyQueue {
     const line = lane?.leftOf(rank) ?? null;
     if (lane === null || line?.round !== round) return this.#offerAll(offers, changes);
     const outcomes = offers.map((offer): OfferOutcome => {
-      if (this.#entries.has(offer.taskId)) return 'held';
+      if (this.#holds(offer.taskId)) return 'held';
       if (hasRoom(lane, rank)) return this.#accept(offer, lane, changes);
       line.leave(offer);
       return 'left';
@@ -361,20 +363,15 @@ export class MemoryReadyQueue implements ReadyQueue {
     const entry: ReadyEntry = {
       place: -1,
       taskId,
-      queue,
-      waitsIn: lane,
-      grant: '',
-      confirmed: false,
+      lane,
       rank: rankOf(priority),
       eligibleAt: nowMs - Math.round(ageMs),
       orderedAt: eligibleAtMs,
       seq,
       cost,
-      outSince: 0,
-      outNumber: 0,
       nth: 0,
     };
-    this.#entries.set(taskId, entry);
+    this.#waiting.set(taskId, entry);
     lane.push(entry);
     if (lane.isHead(entry)) group.reopen(lane, nowMs);
     if (wasEmpty) this.#directory.noteLane(lane);
@@ -415,22 +412,23 @@ export class MemoryReadyQueue implements ReadyQueue {
     const taken: Taken[] = [];
     while (taken.length < count) {
       const entry = candidates.next();
-      if (!entry?.waitsIn) break;
-      const { queue, waitsIn: lane } = entry;
+      if (entry === null) break;
+      const { queue } = entry.lane;
       queue.turn = this.#nextTurn();
       queue.slotsInUse += 1;
       queue.spend(entry, takeId, nowMs);
-      entry.grant = takeId;
-      this.#out.add(entry, nowMs);
-      this.#leaveLane(entry, lane, nowMs);
-      taken.push(takenFrom(lane, entry, nowMs));
+      this.#out.add(entry, queue, takeId, nowMs);
+      this.#leaveLane(entry, nowMs);
+      taken.push(takenFrom(entry, takeId, nowMs));
     }
     return taken;
   }
 
   /** True: it was short, and held up others that wait in its queue. */
-  #leaveLane(entry: ReadyEntry, lane: ReadyLane, nowMs: number): boolean {
-    const { queue } = entry;
+  #leaveLane(entry: ReadyEntry, nowMs: number): boolean {
+    const { taskId, lane } = entry;
+    const { queue } = lane;
+    this.#waiting.delete(taskId);
     const wasHead = lane.isHead(entry);
     lane.remove(entry);
     if (wasHead) lane.group.reopen(lane, nowMs);
@@ -454,19 +452,18 @@ export class MemoryReadyQueue implements ReadyQueue {
     }
   }
 
-  #findTaken(grants: readonly Grant[]): ReadyEntry[] {
-    const entries: ReadyEntry[] = [];
+  #findTaken(grants: readonly Grant[]): OutEntry[] {
+    const entries: OutEntry[] = [];
     for (const { taskId, grant } of grants) {
-      const entry = this.#entries.get(taskId);
-      if (entry?.waitsIn === null && entry.grant === grant && !entry.confirmed) entries.push(entry);
+      const entry = this.#out.find(taskId, grant);
+      if (entry?.confirmed === false) entries.push(entry);
     }
     return entries;
   }
 
   /** False: it was released already. */
-  #release(entry: ReadyEntry, openings: Openings): boolean {
-    if (!this.#entries.delete(entry.taskId)) return false;
-    this.#out.delete(entry);
+  #release(entry: OutEntry, openings: Openings): boolean {
+    if (!this.#out.delete(entry)) return false;
     openings.freeSlot(entry);
     if (entry.queue.isIdle) this.#directory.noteQueue(entry.queue);
     return true;
@@ -507,11 +504,9 @@ export class MemoryReadyQueue implements ReadyQueue {
   }
 
   #restoreRunning(taskId: TaskId, name: string, nowMs: number): void {
-    if (this.#entries.has(taskId)) return;
+    if (this.#out.has(taskId)) return;
     const queue = this.#directory.ensureQueue(name);
-    const entry = runningEntry(taskId, queue);
-    this.#entries.set(taskId, entry);
-    this.#out.add(entry, nowMs);
+    this.#out.add({ taskId, cost: {} }, queue, '', nowMs).confirmed = true;
     queue.slotsInUse += 1;
     queue.running += 1;
     this.#directory.noteQueue(queue);
@@ -572,20 +567,14 @@ function waitUntil(opensAt: number, nowMs: number): number | null {
   return opensAt < Number.POSITIVE_INFINITY ? opensAt - nowMs : null;
 }
 
-function takenFrom({ lane }: ReadyLane, entry: ReadyEntry, nowMs: number): Taken {
+function takenFrom(entry: ReadyEntry, grant: string, nowMs: number): Taken {
   return {
     taskId: entry.taskId,
-    grant: entry.grant,
-    lane,
+    grant,
+    lane: entry.lane.lane,
     priority: priorityOf(entry.rank),
     effectivePriority: priorityOf(levelOf(entry, nowMs)),
   };
-}
-
-function runningEntry(taskId: TaskId, queue: Queue): ReadyEntry {
-  const unordered = { place: -1, rank: 0, eligibleAt: 0, orderedAt: 0, seq: 0, cost: {} } as const;
-  const out = { outSince: 0, outNumber: 0, nth: 0 };
-  return { ...unordered, ...out, taskId, queue, waitsIn: null, grant: '', confirmed: true };
 }
 
 function isEarlier(a: Review<Queue>, b: Review<Queue>): boolean {

@@ -1,5 +1,6 @@
 import type { Cost } from '../domain/queue-settings.js';
-import type { Queue, ReadyEntry } from './ready-lane.js';
+import type { OutEntry } from './out-list.js';
+import type { Queue } from './ready-lane.js';
 import type { Finished } from './ready-queue.js';
 
 /**
@@ -25,15 +26,14 @@ export class Openings {
     return new Set([...this.#raised, ...freed]);
   }
 
-  freeSlot({ queue, confirmed }: ReadyEntry): void {
+  freeSlot({ queue, confirmed }: OutEntry): void {
     if (queue.places <= 0) this.#wereFull.add(queue);
     queue.slotsInUse -= 1;
     if (confirmed) queue.running -= 1;
   }
 
-  refund(entry: ReadyEntry): void {
-    const { queue, cost, grant } = entry;
-    queue.refundProbe(entry);
+  refund({ queue, cost, grant, number }: OutEntry): void {
+    queue.refundProbe(number);
     for (const bucket of queue.own) this.#note(queue, bucket.refund(cost, grant, this.nowMs));
     for (const { name, bucket } of queue.shared) {
       if ((bucket?.refund(cost, grant, this.nowMs) ?? 0) > 0) this.raisedShared.add(name);

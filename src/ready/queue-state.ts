@@ -21,7 +21,6 @@ interface QueueLane {
 
 interface QueueEntry extends Ordered {
   readonly cost: Cost;
-  readonly outNumber: number;
 }
 
 /** What a queue is told anew. */
@@ -59,7 +58,7 @@ const nothingTold: Told = {
 /** How many more may be taken under the present version. */
 export interface Probes {
   left: number;
-  /** What left by then was taken under an older version: see `ReadyEntry.outNumber`. */
+  /** What left by then was taken under an older version: see `OutEntry.number`. */
   readonly afterOut: number;
 }
 
@@ -67,6 +66,14 @@ export interface Probes {
 export interface Review<Q> extends Placed {
   readonly queue: Q;
   atMs: number;
+}
+
+/** What most queues never have. */
+interface Seldom<L, E, Q> {
+  readonly otherLanes: Map<string, L>;
+  readonly parked: Set<L>;
+  readonly review: Review<Q>;
+  short: E | null;
 }
 
 /**
@@ -86,14 +93,10 @@ export class QueueState<L extends QueueLane, E extends QueueEntry> {
   running = 0;
   /** Grows with every service, across all queues; 0 before the first offer. */
   turn = 0;
-  /** Waits for tokens of the queue's own, and what comes after it in the queue waits for it. */
-  short: E | null = null;
   #told = nothingTold;
-  // Made when first needed: most queues have one lane and no limits, and there may be a million queues.
   #lane: L | null = null;
-  #otherLanes: Map<string, L> | null = null;
-  #parked: Set<L> | null = null;
-  #review: Review<QueueState<L, E>> | null = null;
+  // Made when first needed: most queues have one lane and no limits, and there may be a million queues.
+  #seldom: Seldom<L, E, QueueState<L, E>> | null = null;
 
   constructor(name: string) {
     this.name = name;
@@ -127,17 +130,27 @@ export class QueueState<L extends QueueLane, E extends QueueEntry> {
 
   get lanes(): readonly L[] {
     if (this.#lane === null) return none;
-    return this.#otherLanes === null ? [this.#lane] : [this.#lane, ...this.#otherLanes.values()];
+    return this.#seldom === null ? [this.#lane] : [this.#lane, ...this.#seldom.otherLanes.values()];
   }
 
   /** Lanes that left the index of their group until this queue opens to them. */
   get parked(): Iterable<L> {
-    return this.#parked ?? none;
+    return this.#seldom?.parked ?? none;
   }
 
   get review(): Review<QueueState<L, E>> {
-    this.#review ??= { place: -1, queue: this, atMs: 0 };
-    return this.#review;
+    return (this.#seldom ??= newSeldom(this)).review;
+  }
+
+  /** Waits for tokens of the queue's own, and what comes after it in the queue waits for it. */
+  get short(): E | null {
+    return this.#seldom === null ? null : this.#seldom.short;
+  }
+
+  set short(entry: E | null) {
+    if (entry === null && this.#seldom === null) return;
+    this.#seldom ??= newSeldom(this);
+    this.#seldom.short = entry;
   }
 
   /** How many more may be taken, as far as slots and probes go. */
@@ -159,7 +172,7 @@ export class QueueState<L extends QueueLane, E extends QueueEntry> {
   }
 
   findLane(route: string): L | null {
-    return this.#lane?.route === route ? this.#lane : (this.#otherLanes?.get(route) ?? null);
+    return this.#lane?.route === route ? this.#lane : (this.#seldom?.otherLanes.get(route) ?? null);
   }
 
   addLane(lane: L): void {
@@ -167,29 +180,29 @@ export class QueueState<L extends QueueLane, E extends QueueEntry> {
       this.#lane = lane;
       return;
     }
-    this.#otherLanes ??= new Map();
-    this.#otherLanes.set(lane.route, lane);
+    this.#seldom ??= newSeldom(this);
+    this.#seldom.otherLanes.set(lane.route, lane);
   }
 
   removeLane(lane: L): void {
     if (this.#lane !== lane) {
-      this.#otherLanes?.delete(lane.route);
+      this.#seldom?.otherLanes.delete(lane.route);
       return;
     }
     this.#lane = null;
-    const [other] = this.#otherLanes?.values() ?? none;
+    const [other] = this.#seldom?.otherLanes.values() ?? none;
     if (other === undefined) return;
-    this.#otherLanes?.delete(other.route);
+    this.#seldom?.otherLanes.delete(other.route);
     this.#lane = other;
   }
 
   park(lane: L): void {
-    this.#parked ??= new Set();
-    this.#parked.add(lane);
+    this.#seldom ??= newSeldom(this);
+    this.#seldom.parked.add(lane);
   }
 
   unpark(lane: L): void {
-    this.#parked?.delete(lane);
+    this.#seldom?.parked.delete(lane);
   }
 
   configure(configuration: QueueConfiguration): void {
@@ -262,8 +275,18 @@ export class QueueState<L extends QueueLane, E extends QueueEntry> {
     for (const { bucket } of this.shared) bucket?.spend(cost, takeId, nowMs);
   }
 
-  refundProbe({ outNumber }: E): void {
+  refundProbe(outNumber: number): void {
     const { probes } = this.#told;
     if (probes !== null && outNumber > probes.afterOut) probes.left += 1;
   }
+}
+
+/** A function, not a method: a class with private methods takes 8 bytes more for each of its objects. */
+function newSeldom<L, E, Q>(queue: Q): Seldom<L, E, Q> {
+  return {
+    otherLanes: new Map(),
+    parked: new Set(),
+    review: { place: -1, queue, atMs: 0 },
+    short: null,
+  };
 }

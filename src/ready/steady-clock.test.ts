@@ -19,8 +19,14 @@ describe('SteadyClock', () => {
     );
   });
 
+  it('begins at zero, so that its instants are small numbers', () => {
+    expect(new SteadyClock(new ManualClock()).nowMs()).toBe(0);
+  });
+
   it('counts whole milliseconds', () => {
     const source = new ManualClock(10.75);
-    expect(new SteadyClock(source).nowMs()).toBe(10);
+    const clock = new SteadyClock(source);
+    source.advance(3.5);
+    expect(clock.nowMs()).toBe(4);
   });
 });

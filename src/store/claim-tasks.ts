@@ -89,8 +89,8 @@ where
 
 const claimTasksSql = prepared(`${claimSql}
 returning
-  task.id, task.task_type, task.queue, task.timeout_seconds, task.attempt, task.lease,
-  task.priority, task.retry_count, task.workflow_id, task.trace_id, task.worker_id, task.cost,
+  task.lease, task.task_type, task.queue, task.timeout_seconds, task.attempt,
+  task.priority, task.retry_count, task.workflow_id, task.trace_id, task.cost,
   date_part('epoch', task.lapses_at) * 1000 as lapses_ms,
   date_part('epoch', clock.now - task.eligible_at) * 1000 as waited_ms,
   case when claim.is_known is null then
@@ -112,17 +112,15 @@ select
 from claimed`);
 
 interface Row {
-  readonly id: TaskId;
+  readonly lease: Lease;
   readonly task_type: string;
   readonly queue: string;
   readonly timeout_seconds: number;
   readonly attempt: number;
-  readonly lease: Lease;
   readonly priority: number;
   readonly retry_count: number;
   readonly workflow_id: string | null;
   readonly trace_id: string | null;
-  readonly worker_id: WorkerId;
   readonly cost: Cost | null;
   readonly lapses_ms: number;
   readonly waited_ms: number;
@@ -232,24 +230,29 @@ async function claimUnknown(
   terms: Terms,
 ): Promise<ClaimedRow[]> {
   const rows = await db.query<Row>(claimTasksSql, parametersOf(claims, terms));
-  const knownOf = new Map(claims.map(({ lease, known }) => [lease, known]));
-  return rows.map((row) => ({
-    taskId: row.id,
-    taskType: row.task_type,
-    queue: row.queue,
-    parameters: row.parameters ?? parametersIn(knownOf.get(row.lease)),
-    timeoutSeconds: row.timeout_seconds,
-    attempt: row.attempt,
-    lease: row.lease,
-    priority: priorityOf(row.priority),
-    retryCount: row.retry_count,
-    workflowId: row.workflow_id,
-    traceId: row.trace_id,
-    workerId: row.worker_id,
-    lapsesAt: new Date(row.lapses_ms),
-    waitedMs: row.waited_ms,
-    cost: costOf(row.cost),
-  }));
+  const claimOf = new Map(claims.map((claim) => [claim.lease, claim]));
+  return rows.map((row) => {
+    const claim = claimOf.get(row.lease);
+    if (claim === undefined) throw new Error('a claim was answered that was not made');
+    return {
+      // Ours, not those of the answer: they would be held besides for as long as it runs.
+      taskId: claim.taskId,
+      lease: claim.lease,
+      workerId: claim.workerId,
+      taskType: row.task_type,
+      queue: row.queue,
+      parameters: row.parameters ?? parametersIn(claim.known),
+      timeoutSeconds: row.timeout_seconds,
+      attempt: row.attempt,
+      priority: priorityOf(row.priority),
+      retryCount: row.retry_count,
+      workflowId: row.workflow_id,
+      traceId: row.trace_id,
+      lapsesAt: new Date(row.lapses_ms),
+      waitedMs: row.waited_ms,
+      cost: costOf(row.cost),
+    };
+  });
 }
 
 function parametersIn(known: KnownTask | null | undefined): JsonObject {

@@ -119,7 +119,8 @@ export async function readLines(
 function lineOf({ lane, priority }: LineWindow, row: LineRow | undefined): FedRow[] {
   if (!row?.ids) return [];
   return row.ids.map((taskId, index) => {
-    const [seq = 0, eligibleAtMs = 0] = [row.seqs?.[index], row.eligible_ms?.[index]];
+    const seq = row.seqs?.[index] ?? 0;
+    const eligibleAtMs = row.eligible_ms?.[index] ?? 0;
     const cost = costOf(row.costs?.[index] ?? null);
     const ageMs = row.now_ms - eligibleAtMs;
     const known = knownOf({ lane, priority, eligibleAtMs, cost }, row, index);

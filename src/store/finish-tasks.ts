@@ -148,24 +148,32 @@ function knownCompleted(
   const rows: CompletedRow[] = [];
   for (const { taskId, lease, known } of completions) {
     if (done?.delete(lease) === false) continue;
-    const { lane } = known;
-    rows.push({
-      taskId,
-      lease,
-      queue: lane.queue,
-      taskType: lane.taskType,
-      lane,
-      priority: known.priority,
-      cost: known.cost,
-      workerId: known.workerId,
-      workflowId: null,
-      attempt: known.attempt,
-      from: 'executing',
-      runMs: nowMs - known.startedAtMs,
-      released: false,
-    });
+    rows.push(knownRow(taskId, lease, known, nowMs));
   }
   return rows;
+}
+
+/**
+ * Field by field: with the rest of what is known spread into it, a row took 3.3 kB to make instead of
+ * 0.16, which was more than half of all that outlived a collection of the young.
+ */
+function knownRow(taskId: TaskId, lease: Lease, known: KnownAttempt, nowMs: number): CompletedRow {
+  const { lane, priority, cost, workerId, attempt, startedAtMs } = known;
+  return {
+    taskId,
+    lease,
+    queue: lane.queue,
+    taskType: lane.taskType,
+    lane,
+    priority,
+    cost,
+    workerId,
+    workflowId: null,
+    attempt,
+    from: 'executing',
+    runMs: nowMs - startedAtMs,
+    released: false,
+  };
 }
 
 function completedOf(row: Row): CompletedRow {

@@ -57,9 +57,11 @@ export interface ReadyTaskRow extends WindowRow {
   readonly eligible_ms: number;
 }
 
+/** Field by field: with a window spread into it, one took 1.5 kB to make instead of 0.2. */
 export function readyOf(row: ReadyTaskRow): ReadyRow {
   return {
-    ...windowOf(row),
+    lane: { queue: row.queue, taskType: row.task_type, capabilities: row.capabilities },
+    priority: priorityOf(row.priority),
     taskId: row.id,
     ageMs: row.age_ms,
     eligibleAtMs: row.eligible_ms,
