@@ -6,6 +6,7 @@ import type {
   BucketLevel,
   LiveBucket,
   LiveQueue,
+  OfferOutcome,
   Out,
   TakeAnswer,
   Taken,
@@ -16,6 +17,8 @@ import type {
 import type { Reply } from './script-runner.js';
 
 /** What scripts answer, as the port says it. */
+
+const idSize = 36;
 
 export function listOf(reply: Reply | undefined): readonly Reply[] {
   if (Array.isArray(reply)) return reply as readonly Reply[];
@@ -59,20 +62,33 @@ export function takeAnswer(reply: readonly Reply[]): TakeAnswer {
   };
 }
 
+/** Each is a text: the id, a digit for the rank and one for the level, and the lane. */
 function takenOf(grant: string, granted: readonly string[]): Taken[] {
   const lanes = new Map<string, Lane>();
-  return inSteps(granted, 4, (at) => {
-    const key = at(1);
-    const lane = lanes.get(key) ?? laneOf(key);
-    lanes.set(key, lane);
+  return granted.map((text) => {
+    const key = text.slice(idSize + 2);
+    let lane = lanes.get(key);
+    if (lane === undefined) {
+      lane = laneOf(key);
+      lanes.set(key, lane);
+    }
     return {
-      taskId: at(0) as TaskId,
+      taskId: text.slice(0, idSize) as TaskId,
       grant,
       lane,
-      priority: priorityOf(Number(at(2))),
-      effectivePriority: priorityOf(Number(at(3))),
+      priority: priorityOf(Number(text[idSize])),
+      effectivePriority: priorityOf(Number(text[idSize + 1])),
     };
   });
+}
+
+/** Those that were not accepted are told, each by its number. */
+export function outcomesOf(reply: Reply | undefined, count: number): OfferOutcome[] {
+  const outcomes = new Array<OfferOutcome>(count).fill('accepted');
+  inSteps(textsOf(reply), 2, (at) => {
+    outcomes[Number(at(0)) - 1] = at(1) as OfferOutcome;
+  });
+  return outcomes;
 }
 
 function orNull(reply: Reply | undefined): number | null {

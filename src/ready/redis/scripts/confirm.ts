@@ -1,6 +1,7 @@
 import { script } from '../script.js';
 import { base } from './base.js';
 import { entries } from './entries.js';
+import { outRecords } from './out-records.js';
 import { queues } from './queues.js';
 
 const body = String.raw`
@@ -20,16 +21,16 @@ end
 
 if not isOpen then return end
 
-local records = readRecords(argumentsFrom(2, 2))
+local ids = idsFrom(2)
 local confirmed, isConfirmed, begun = {}, {}, {}
-for index, record in ipairs(records) do
-  local taskId, grant = ARGV[2 * index], ARGV[2 * index + 1]
-  local out = parseOut(record)
-  if out and not out.isConfirmed and out.grant == grant and not isConfirmed[taskId] then
-    begun[out.queueName] = (begun[out.queueName] or 0) + 1
+for index, record in ipairs(readRecords(ids)) do
+  local taskId, grant = ids[index], sub(ARGV[index + 1], idSize + 1)
+  if isOut(record) and not isRunning(record) and outGrant(record) == grant
+    and not isConfirmed[taskId] then
+    local name, size = outQueue(record), #confirmed
+    begun[name] = (begun[name] or 0) + 1
     isConfirmed[taskId] = true
-    confirmed[#confirmed + 1] = taskId
-    confirmed[#confirmed + 1] = 'R' .. sub(record, 2)
+    confirmed[size + 1], confirmed[size + 2] = taskId, 'R' .. sub(record, 2)
   end
 end
 callWithAll('HSET', entriesKey, confirmed)
@@ -39,4 +40,4 @@ saveMeta()
 `;
 
 /** What Postgres granted runs from now on. */
-export const confirm = script('confirm', base, queues, entries, body);
+export const confirm = script('confirm', base, queues, entries, outRecords, body);

@@ -10,51 +10,60 @@ import { windows } from './windows.js';
 import { queues } from './queues.js';
 
 /**
- * Windows come first and are named by their number, so that each is looked at once. What is read from
- * a line comes with the round of its feed and the position where the line goes on.
+ * Windows come first and are named by their number, so that each is looked at once. Of those that are
+ * fed from a line, the round of the feed follows and the position where the line goes on. Each offer is
+ * a text: insert order and id, the number of its window, age, when it became eligible by the clock of the
+ * line, and cost.
  */
 const request = String.raw`
-local windowCount = tonumber(ARGV[2])
-local firstWindow, windowArguments = 3, 5
-local firstOffer, offerArguments = firstWindow + windowCount * windowArguments, 6
+local windowCount, fedCount = tonumber(ARGV[2]), tonumber(ARGV[3])
+local beforeWindows, fedArguments = 3, 3
+local firstFed = beforeWindows + windowCount + 1
+local firstOffer = firstFed + fedCount * fedArguments
+local offerPattern = '^(%d+) (%S+) (%S+) (.*)$'
 
 if not isOfThisRun() then return { 'rebuild' } end
 
-local function windowArgument(number, offset)
-  return ARGV[firstWindow + (number - 1) * windowArguments + offset]
+local function fieldOf(number)
+  return ARGV[beforeWindows + number]
 end
 
-local names, fields, numberOf = {}, {}, {}
+local function readForWindows(key)
+  return readFields(key, ARGV, beforeWindows + 1, beforeWindows + windowCount)
+end
+
+local names, numberOf = {}, {}
 for number = 1, windowCount do
-  local laneKey = windowArgument(number, 0)
-  local name = queueNameOf(laneKey)
-  names[number], fields[number] = name, windowArgument(number, 1) .. laneKey
+  local field = fieldOf(number)
+  local name = sub(field, 2, find(field, '\n', 2, true) - 1)
+  names[number] = name
   numberOf[name] = numberOf[name] == nil and number
 end
 local states = readFields(statesKey, names)
-local texts = readFields(windowsKey, fields)
-local lineRecords = readFields(leftKey, fields)
+local texts = readForWindows(windowsKey)
+local lineRecords = call('EXISTS', leftKey) == 1 and readForWindows(leftKey) or {}
 
 -- A window is plain if it is short, holds something, and nothing was left of it, and its queue has no
 -- settings and no other window here. What comes behind its last is only joined to it: its lane stays
 -- where it is. No tables are made of it, as long as it is plain.
-local function isPlain(number)
+local isPlain = {}
+for number = 1, windowCount do
   local state, text = states[number], texts[number]
-  return text and text ~= longMark and not lineRecords[number] and state and string.byte(state) == 0
-    and numberOf[names[number]] == number
+  isPlain[number] = text and text ~= longMark and not lineRecords[number] and state
+    and byte(state) == 0 and numberOf[names[number]] == number
 end
 
 -- All others, by number and in a list.
 local windows, opened = {}, {}
 
 local function openWindow(number)
-  local window = needWindow(loadLane(windowArgument(number, 0)), tonumber(windowArgument(number, 1)))
-  local record = lineRecords[number]
+  local field, record = fieldOf(number), lineRecords[number]
+  local window = needWindow(loadLane(sub(field, 2)), tonumber(sub(field, 1, 1)))
   window.line = record and parseLine(record)
-  if record then
-    window.isFed = window.line.round == windowArgument(number, 2)
-    window.nextAt = tonumber(windowArgument(number, 3))
-    window.nextSeq = tonumber(windowArgument(number, 4))
+  if record and number <= fedCount then
+    local at = firstFed + (number - 1) * fedArguments
+    window.isFed = window.line.round == ARGV[at]
+    window.nextAt, window.nextSeq = tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2])
   end
   windows[number] = window
   opened[#opened + 1] = window
@@ -67,18 +76,20 @@ end
 
 local laneKeys = {}
 for number = 1, windowCount do
-  if not isPlain(number) then laneKeys[#laneKeys + 1] = windowArgument(number, 0) end
+  if not isPlain[number] then laneKeys[#laneKeys + 1] = sub(fieldOf(number), 2) end
 end
 findLanes(laneKeys, 1, #laneKeys, 1)
 for number = 1, windowCount do
-  if not isPlain(number) then openWindow(number) end
+  if not isPlain[number] then openWindow(number) end
 end
 readWindows()
 for _, window in ipairs(opened) do noteHead(window) end
 
-local isHeld = {}
-local ids = argumentsFrom(firstOffer, offerArguments)
-for index, record in ipairs(readRecords(ids)) do isHeld[ids[index]] = record and true end
+local ids, isHeld = {}, {}
+for at = firstOffer, #ARGV do ids[#ids + 1] = sub(ARGV[at], 17, entrySize) end
+for index, record in ipairs(readRecords(ids)) do
+  if record then isHeld[ids[index]] = true end
+end
 `;
 
 const accepting = String.raw`
@@ -94,19 +105,19 @@ local function makeLong(window)
   window.added = added
 end
 
--- After so many bytes of a short window stands the first that is younger.
-local function sizeBefore(text, at, seq)
+-- After so many bytes of a short window stands the first that is younger. All insert orders have 16 digits.
+local function sizeBefore(text, at, seqText)
   local size = #text
   while size > 0 do
     local from = size - packedSize
     local otherAt = struct.unpack('<d', text, from + memberSize + 1)
-    if at > otherAt or at == otherAt and seq > tonumber(sub(text, from + 1, from + 16)) then break end
+    if at > otherAt or at == otherAt and seqText > sub(text, from + 1, from + 16) then break end
     size = from
   end
   return size
 end
 
-local function addToWindow(window, packed, at, seq)
+local function addToWindow(window, packed, at, seqText)
   touch(window)
   if not window.isLong and #window.text >= maxShortSize then makeLong(window) end
   if window.isLong then
@@ -116,7 +127,7 @@ local function addToWindow(window, packed, at, seq)
     return
   end
   local text = window.text
-  local size = sizeBefore(text, at, seq)
+  local size = sizeBefore(text, at, seqText)
   if size == #text then
     window.text = text .. packed
   else
@@ -130,12 +141,12 @@ local function noteRecord(taskId, field, packed, cost)
   isHeld[taskId] = true
 end
 
-local function accept(window, taskId, packed, at, seq, cost)
+local function accept(window, taskId, packed, at, seqText, cost)
   local queue, rank = window.lane.queue, window.rank
   if queue.turn == 0 then queue.turn = nextNumber() end
   queue[rank] = queue[rank] + 1
   queue.isChanged = true
-  addToWindow(window, packed, at, seq)
+  addToWindow(window, packed, at, seqText)
   noteRecord(taskId, window.field, packed, cost)
 end
 
@@ -143,12 +154,12 @@ end
 local joined = {}
 
 -- False: it would not be plain with it.
-local function joinToPlain(number, taskId, packed, at, seq, cost)
+local function joinToPlain(number, taskId, packed, at, seqText, cost)
   local text = texts[number]
-  if #text >= maxShortSize or sizeBefore(text, at, seq) < #text then return false end
+  if #text >= maxShortSize or sizeBefore(text, at, seqText) < #text then return false end
   texts[number] = text .. packed
   joined[number] = (joined[number] or 0) + 1
-  noteRecord(taskId, fields[number], packed, cost)
+  noteRecord(taskId, fieldOf(number), packed, cost)
   return true
 end
 
@@ -173,9 +184,10 @@ local waitingAt = 1 + struct.size('<Bddiii')
 local function saveJoined()
   local stored = {}
   for number, count in pairs(joined) do
-    stored[#stored + 1] = fields[number]
+    local field = fieldOf(number)
+    stored[#stored + 1] = field
     stored[#stored + 1] = texts[number]
-    local state, at = states[number], waitingAt + 4 * windowArgument(number, 1)
+    local state, at = states[number], waitingAt + 4 * sub(field, 1, 1)
     local waiting, rest = struct.unpack('<i', state, at)
     local packed = struct.pack('<i', waiting + count)
     noteState(names[number], sub(state, 1, at - 1) .. packed .. sub(state, rest), false)
@@ -240,25 +252,31 @@ end
 `;
 
 const body = String.raw`
-local outcomes = {}
-for at = firstOffer, #ARGV, offerArguments do
-  local taskId, number, seqText, cost = ARGV[at], tonumber(ARGV[at + 1]), ARGV[at + 4], ARGV[at + 5]
-  local orderedAt, seq = tonumber(ARGV[at + 3]), tonumber(seqText)
-  local packed = seqText .. taskId .. struct.pack('<dd', now - ARGV[at + 2], orderedAt)
-  local outcome = 'accepted'
-  if isHeld[taskId] then
-    outcome = 'held'
-  elseif windows[number] or not joinToPlain(number, taskId, packed, orderedAt, seq, cost) then
-    if not windows[number] then openPlain(number) end
-    local window = windows[number]
-    if isAccepted(window, orderedAt, seq) then
-      accept(window, taskId, packed, orderedAt, seq, cost)
-    else
-      leave(window, orderedAt, seq)
-      outcome = 'left'
-    end
+-- Answers with 'accepted', 'held' or 'left'.
+local function offer(taskId, entry, rest)
+  if isHeld[taskId] then return 'held' end
+  local numberText, ageMs, atText, cost = string.match(rest, offerPattern)
+  local number, at, seqText = tonumber(numberText), tonumber(atText), sub(entry, 1, 16)
+  local packed = entry .. struct.pack('<dd', now - ageMs, at)
+  if not windows[number] then
+    if joinToPlain(number, taskId, packed, at, seqText, cost) then return 'accepted' end
+    openPlain(number)
   end
-  outcomes[#outcomes + 1] = outcome
+  local window, seq = windows[number], tonumber(seqText)
+  if not isAccepted(window, at, seq) then
+    leave(window, at, seq)
+    return 'left'
+  end
+  accept(window, taskId, packed, at, seqText, cost)
+  return 'accepted'
+end
+
+-- Of those that were not accepted.
+local outcomes = {}
+for index, taskId in ipairs(ids) do
+  local text = ARGV[firstOffer + index - 1]
+  local outcome = offer(taskId, sub(text, 1, entrySize), sub(text, entrySize + 1))
+  if outcome ~= 'accepted' then append(outcomes, index, outcome) end
 end
 
 local function enterSource(lane)

@@ -17,7 +17,7 @@ local function findPlain(names)
     end
   end
   for index, state in ipairs(readFields(statesKey, new)) do
-    if state and string.byte(state) == 0 then
+    if state and byte(state) == 0 then
       plainStates[new[index]] = state
     else
       configured[#configured + 1] = new[index]

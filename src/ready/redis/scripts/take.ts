@@ -26,17 +26,17 @@ end
 
 const granting = String.raw`
 local grant = meta.generation .. '.' .. whole(nextNumber())
-local since = whole(now)
 local records, order, granted = {}, {}, {}
 local grantedCount = 0
--- Of all grants of a take, what follows the name of the queue in a record without cost.
-local grantTail = sub(outRecord('T', '', grant, since, ''), 3)
+-- Of all grants of a take, what stands before the name of the queue in a record, and what after it.
+local blankRecord = outRecord('T', now, '', grant, '')
+local recordHead, recordTail = sub(blankRecord, 1, outQueueAt - 1), sub(blankRecord, outQueueAt)
 
 -- Of one queue and one take they differ in their cost alone.
 local function recordOf(entry)
   local queue = entry.queue
   if not queue.grantRecord then
-    queue.grantRecord = 'T\31' .. queue.name .. grantTail
+    queue.grantRecord = recordHead .. queue.name .. recordTail
   end
   return queue.grantRecord .. (entry.costText or '')
 end
@@ -48,13 +48,13 @@ local function spendTokens(entry)
   end
 end
 
+-- The answer has a text for each: the id, rank and level, and its lane.
 local function noteGrant(taskId, record, turn, laneKey, rank, level)
   local at = 2 * grantedCount
   records[at + 1], records[at + 2] = taskId, record
   order[at + 1], order[at + 2] = digits(turn), taskId
-  granted[2 * at + 1], granted[2 * at + 2] = taskId, laneKey
-  granted[2 * at + 3], granted[2 * at + 4] = rank, level
   grantedCount = grantedCount + 1
+  granted[grantedCount] = taskId .. rankTexts[rank] .. rankTexts[level] .. laneKey
   wanted = wanted - 1
 end
 

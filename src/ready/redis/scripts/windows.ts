@@ -12,7 +12,7 @@ export const windows = String.raw`
 local windowsKey = prefix .. 'windows'
 -- Of an entry: insert order (16 characters), id (36), when it became eligible by our clock (8), and
 -- by that of the line (8). The last is the score in a sorted set, and the rest its member.
-local memberSize, packedSize = 60, 68
+local entrySize, memberSize, packedSize = 52, 60, 68
 local maxShortSize = 64 * packedSize
 local longMark = 'long'
 -- To join a number to a text costs more than to look it up.
@@ -22,7 +22,7 @@ local changedWindows = {}
 local unreadWindows = {}
 
 local function queueNameOf(laneKey)
-  return sub(laneKey, 1, string.find(laneKey, '\n', 1, true) - 1)
+  return sub(laneKey, 1, find(laneKey, '\n', 1, true) - 1)
 end
 
 local function makeLane(key, queue)
