@@ -7,8 +7,8 @@ import type { Argument } from './script-runner.js';
 type Feeding = Pick<Stretch, 'window' | 'round' | 'next'>;
 
 /**
- * Windows first, those that are fed before the others; then where the feeds go on, and a text for each
- * offer, which names its window by number. Every argument costs both sides more than what is in it.
+ * Windows first, those that are fed before the others; then where the feeds go on, the ids, and a text for
+ * each offer, which names its window by number. Every argument costs both sides more than what is in it.
  */
 export function offerArguments(offers: readonly Offer[], fed: readonly Feeding[] = []): Argument[] {
   const numbers = new Map<string, number>();
@@ -25,11 +25,12 @@ export function offerArguments(offers: readonly Offer[], fed: readonly Feeding[]
     if (isFirst) feeds.push(round, next?.eligibleAtMs ?? '', next?.seq ?? '');
   }
   const rows = offers.map((offer) => {
-    const { taskId, ageMs, eligibleAtMs, seq, cost } = offer;
-    const entry = String(seq).padStart(16, '0') + taskId;
-    return `${entry}${numberOf(offer)} ${Math.round(ageMs)} ${eligibleAtMs} ${costText(cost)}`;
+    const { ageMs, eligibleAtMs, seq, cost } = offer;
+    const position = `${String(seq).padStart(16, '0')} ${numberOf(offer)}`;
+    return `${position} ${Math.round(ageMs)} ${eligibleAtMs} ${costText(cost)}`;
   });
-  return [numbers.size, feeds.length / 3, ...numbers.keys(), ...feeds, ...rows];
+  const ids = offers.map(({ taskId }) => taskId);
+  return [numbers.size, feeds.length / 3, ...numbers.keys(), ...feeds, ...ids, ...rows];
 }
 
 export function windowArguments({ lane, priority }: Window): [string, number] {

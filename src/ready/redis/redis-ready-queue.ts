@@ -283,8 +283,8 @@ export class RedisReadyQueue implements ReadyQueue {
   async #tellGrants(script: Script, grants: readonly Grant[]): Promise<void> {
     await unlessAway(undefined, async () => {
       for (const part of inChunks(grants, atOnce)) {
-        const told = part.map(({ taskId, grant }) => taskId + grant);
-        this.#tellWakes((await this.#runner.run(script, ...told)) ?? []);
+        const [ids, given] = [part.map(({ taskId }) => taskId), part.map(({ grant }) => grant)];
+        this.#tellWakes((await this.#runner.run(script, ...ids, ...given)) ?? []);
       }
     });
   }
@@ -319,14 +319,15 @@ async function unlessAway<T>(whenAway: T, work: () => Promise<T>): Promise<T> {
   }
 }
 
-/** One text for each: every argument costs both sides more than what is in it. */
+/** Ids first, then a text for each: every argument costs both sides more than what is in it. */
 function finishArguments(finished: readonly KeptFinish[], nowMs: number): string[] {
-  return finished.map(({ taskId, grant, queue, reserved, usage, saidAtMs, isResent }) => {
-    const agoMs = Math.floor(nowMs - saidAtMs);
-    const ending = grant === undefined ? `${taskId}${agoMs}` : `${taskId}=${grant}`;
+  const ids = finished.map(({ taskId }) => taskId);
+  const texts = finished.map(({ grant, queue, reserved, usage, saidAtMs, isResent }) => {
+    const ending = grant === undefined ? String(Math.floor(nowMs - saidAtMs)) : `=${grant}`;
     if (usage === null) return ending;
     return `${ending}\n${JSON.stringify({ queue, reserved, usage, isResent })}`;
   });
+  return [...ids, ...texts];
 }
 
 /** Lane by lane, with the number accepted. */

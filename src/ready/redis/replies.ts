@@ -18,8 +18,6 @@ import type { Reply } from './script-runner.js';
 
 /** What scripts answer, as the port says it. */
 
-const idSize = 36;
-
 export function listOf(reply: Reply | undefined): readonly Reply[] {
   if (Array.isArray(reply)) return reply as readonly Reply[];
   throw new TypeError(`a script answered ${JSON.stringify(reply)} instead of a list`);
@@ -62,22 +60,21 @@ export function takeAnswer(reply: readonly Reply[]): TakeAnswer {
   };
 }
 
-/** Each is a text: the id, a digit for the rank and one for the level, and the lane. */
 function takenOf(grant: string, granted: readonly string[]): Taken[] {
   const lanes = new Map<string, Lane>();
-  return granted.map((text) => {
-    const key = text.slice(idSize + 2);
+  return inSteps(granted, 4, (at) => {
+    const key = at(1);
     let lane = lanes.get(key);
     if (lane === undefined) {
       lane = laneOf(key);
       lanes.set(key, lane);
     }
     return {
-      taskId: text.slice(0, idSize) as TaskId,
+      taskId: at(0) as TaskId,
       grant,
       lane,
-      priority: priorityOf(Number(text[idSize])),
-      effectivePriority: priorityOf(Number(text[idSize + 1])),
+      priority: priorityOf(Number(at(2))),
+      effectivePriority: priorityOf(Number(at(3))),
     };
   });
 }

@@ -103,14 +103,6 @@ local function argumentsFrom(first, step)
   return values
 end
 
--- Of arguments that begin with an id.
-local idSize = 36
-local function idsFrom(first)
-  local ids = {}
-  for at = first, #ARGV do ids[at - first + 1] = sub(ARGV[at], 1, idSize) end
-  return ids
-end
-
 -- The order of a line.
 local function isBefore(at, seq, otherAt, otherSeq)
   if at ~= otherAt then return at < otherAt end

@@ -32,9 +32,9 @@ local function parseWaiting(taskId, record)
   }
 end
 
--- Of all ids, in their order; false for those that are not held.
-local function readRecords(ids)
-  return readFields(entriesKey, ids)
+-- Of all ids in a list, or in a part of it, in their order; false for those that are not held.
+local function readRecords(ids, first, last)
+  return readFields(entriesKey, ids, first, last)
 end
 
 local function parseCost(text)

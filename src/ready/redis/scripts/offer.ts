@@ -4,6 +4,7 @@ import { base } from './base.js';
 import { buckets } from './buckets.js';
 import { entries } from './entries.js';
 import { lines } from './lines.js';
+import { packedStates } from './packed-states.js';
 import { sources } from './sources.js';
 import { wakes } from './wakes.js';
 import { windows } from './windows.js';
@@ -11,16 +12,18 @@ import { queues } from './queues.js';
 
 /**
  * Windows come first and are named by their number, so that each is looked at once. Of those that are
- * fed from a line, the round of the feed follows and the position where the line goes on. Each offer is
- * a text: insert order and id, the number of its window, age, when it became eligible by the clock of the
- * line, and cost.
+ * fed from a line, the round of the feed follows and the position where the line goes on. Then come the ids,
+ * and a text for each: insert order, number of its window, age, when it became eligible by the clock of
+ * the line, and cost.
  */
 const request = String.raw`
 local windowCount, fedCount = tonumber(ARGV[2]), tonumber(ARGV[3])
 local beforeWindows, fedArguments = 3, 3
 local firstFed = beforeWindows + windowCount + 1
-local firstOffer = firstFed + fedCount * fedArguments
-local offerPattern = '^(%d+) (%S+) (%S+) (.*)$'
+local beforeIds = firstFed + fedCount * fedArguments - 1
+local offerCount = (#ARGV - beforeIds) / 2
+local beforeTexts = beforeIds + offerCount
+local offerPattern = '^(%d+) (%d+) (%S+) (%S+) (.*)$'
 
 if not isOfThisRun() then return { 'rebuild' } end
 
@@ -40,18 +43,43 @@ for number = 1, windowCount do
   numberOf[name] = numberOf[name] == nil and number
 end
 local states = readFields(statesKey, names)
-local texts = readForWindows(windowsKey)
 local lineRecords = call('EXISTS', leftKey) == 1 and readForWindows(leftKey) or {}
 
 -- A window is plain if it is short, holds something, and nothing was left of it, and its queue has no
 -- settings and no other window here. What comes behind its last is only joined to it: its lane stays
 -- where it is. No tables are made of it, as long as it is plain.
-local isPlain = {}
-for number = 1, windowCount do
-  local state, text = states[number], texts[number]
-  isPlain[number] = text and text ~= longMark and not lineRecords[number] and state
-    and byte(state) == 0 and numberOf[names[number]] == number
+local function mayBePlain(number)
+  local state = states[number]
+  return state and byte(state) == 0 and not lineRecords[number] and numberOf[names[number]] == number
 end
+
+local function rankOf(number)
+  return byte(fieldOf(number)) - 48
+end
+
+-- Of a plain window, by number: its tail, or all of it when it has none.
+local lastParts, isTail = {}, {}
+
+local function readLastParts(key, numbers)
+  local fields = {}
+  for index, number in ipairs(numbers) do fields[index] = fieldOf(number) end
+  for index, part in ipairs(readFields(key, fields)) do
+    if part ~= longMark then lastParts[numbers[index]] = part end
+  end
+end
+
+local tailed, untailed = {}, {}
+for number = 1, windowCount do
+  if mayBePlain(number) then
+    local list = waitingOfState(states[number], rankOf(number)) > leastBeforeTail and tailed or untailed
+    list[#list + 1] = number
+  end
+end
+readLastParts(tailsKey, tailed)
+for _, number in ipairs(tailed) do
+  if lastParts[number] then isTail[number] = true else untailed[#untailed + 1] = number end
+end
+readLastParts(windowsKey, untailed)
 
 -- All others, by number and in a list.
 local windows, opened = {}, {}
@@ -76,19 +104,18 @@ end
 
 local laneKeys = {}
 for number = 1, windowCount do
-  if not isPlain[number] then laneKeys[#laneKeys + 1] = sub(fieldOf(number), 2) end
+  if not lastParts[number] then laneKeys[#laneKeys + 1] = sub(fieldOf(number), 2) end
 end
 findLanes(laneKeys, 1, #laneKeys, 1)
 for number = 1, windowCount do
-  if not isPlain[number] then openWindow(number) end
+  if not lastParts[number] then openWindow(number) end
 end
 readWindows()
 for _, window in ipairs(opened) do noteHead(window) end
 
-local ids, isHeld = {}, {}
-for at = firstOffer, #ARGV do ids[#ids + 1] = sub(ARGV[at], 17, entrySize) end
-for index, record in ipairs(readRecords(ids)) do
-  if record then isHeld[ids[index]] = true end
+local isHeld = {}
+for index, record in ipairs(readRecords(ARGV, beforeIds + 1, beforeTexts)) do
+  if record then isHeld[ARGV[beforeIds + index]] = true end
 end
 `;
 
@@ -105,19 +132,23 @@ local function makeLong(window)
   window.added = added
 end
 
--- After so many bytes of a short window stands the first that is younger. All insert orders have 16 digits.
-local function sizeBefore(text, at, seqText)
+-- Whether an entry comes behind the one that ends there in a short window. All insert orders have as many
+-- digits.
+local function comesBehind(text, last, at, packed)
+  local otherAt = struct.unpack('<d', text, last - 7)
+  if at ~= otherAt then return at > otherAt end
+  local first = last - packedSize + 1
+  return sub(packed, 1, 16) > sub(text, first, first + 15)
+end
+
+-- After so many bytes of a short window stands the first that is younger.
+local function sizeBefore(text, at, packed)
   local size = #text
-  while size > 0 do
-    local from = size - packedSize
-    local otherAt = struct.unpack('<d', text, from + memberSize + 1)
-    if at > otherAt or at == otherAt and seqText > sub(text, from + 1, from + 16) then break end
-    size = from
-  end
+  while size > 0 and not comesBehind(text, size, at, packed) do size = size - packedSize end
   return size
 end
 
-local function addToWindow(window, packed, at, seqText)
+local function addToWindow(window, packed, at)
   touch(window)
   if not window.isLong and #window.text >= maxShortSize then makeLong(window) end
   if window.isLong then
@@ -127,7 +158,7 @@ local function addToWindow(window, packed, at, seqText)
     return
   end
   local text = window.text
-  local size = sizeBefore(text, at, seqText)
+  local size = sizeBefore(text, at, packed)
   if size == #text then
     window.text = text .. packed
   else
@@ -141,24 +172,24 @@ local function noteRecord(taskId, field, packed, cost)
   isHeld[taskId] = true
 end
 
-local function accept(window, taskId, packed, at, seqText, cost)
+local function accept(window, taskId, packed, at, cost)
   local queue, rank = window.lane.queue, window.rank
   if queue.turn == 0 then queue.turn = nextNumber() end
   queue[rank] = queue[rank] + 1
   queue.isChanged = true
-  addToWindow(window, packed, at, seqText)
+  addToWindow(window, packed, at)
   noteRecord(taskId, window.field, packed, cost)
 end
 
--- By number: how many were joined to a plain window.
+-- By number: what is joined to a plain window.
 local joined = {}
 
 -- False: it would not be plain with it.
-local function joinToPlain(number, taskId, packed, at, seqText, cost)
-  local text = texts[number]
-  if #text >= maxShortSize or sizeBefore(text, at, seqText) < #text then return false end
-  texts[number] = text .. packed
-  joined[number] = (joined[number] or 0) + 1
+local function joinToPlain(number, taskId, packed, at, cost)
+  local before = joined[number]
+  local last = before or lastParts[number]
+  if #last >= maxShortSize / 2 or not comesBehind(last, #last, at, packed) then return false end
+  joined[number] = before and before .. packed or packed
   noteRecord(taskId, fieldOf(number), packed, cost)
   return true
 end
@@ -167,32 +198,30 @@ end
 local function openPlain(number)
   openWindow(number)
   readWindows()
-  local window, count = windows[number], joined[number]
+  local window, text = windows[number], joined[number]
   noteHead(window)
-  if not count then return end
+  if not text then return end
   local queue = window.lane.queue
-  queue[window.rank] = queue[window.rank] + count
+  queue[window.rank] = queue[window.rank] + #text / packedSize
   queue.isChanged = true
-  window.text = texts[number]
+  window.text = window.text .. text
   touch(window)
   joined[number] = nil
 end
 
--- Where the state has the counts of what waits, by rank.
-local waitingAt = 1 + struct.size('<Bddiii')
-
 local function saveJoined()
-  local stored = {}
-  for number, count in pairs(joined) do
-    local field = fieldOf(number)
-    stored[#stored + 1] = field
-    stored[#stored + 1] = texts[number]
-    local state, at = states[number], waitingAt + 4 * sub(field, 1, 1)
-    local waiting, rest = struct.unpack('<i', state, at)
-    local packed = struct.pack('<i', waiting + count)
-    noteState(names[number], sub(state, 1, at - 1) .. packed .. sub(state, rest), false)
+  local heads, tails = {}, {}
+  for number, text in pairs(joined) do
+    local part = lastParts[number]
+    local beginsTail = not isTail[number] and #part >= headSize
+    local parts = (beginsTail or isTail[number]) and tails or heads
+    local size = #parts
+    parts[size + 1], parts[size + 2] = fieldOf(number), beginsTail and text or part .. text
+    local state = addToState(states[number], 0, 0, #text / packedSize, rankOf(number))
+    noteState(names[number], state, false)
   end
-  callWithAll('HSET', windowsKey, stored)
+  callWithAll('HSET', windowsKey, heads)
+  callWithAll('HSET', tailsKey, tails)
 end
 
 -- Nil: it is empty. What was accepted before is written first: it may be the youngest.
@@ -253,13 +282,13 @@ end
 
 const body = String.raw`
 -- Answers with 'accepted', 'held' or 'left'.
-local function offer(taskId, entry, rest)
+local function offer(taskId, text)
   if isHeld[taskId] then return 'held' end
-  local numberText, ageMs, atText, cost = string.match(rest, offerPattern)
-  local number, at, seqText = tonumber(numberText), tonumber(atText), sub(entry, 1, 16)
-  local packed = entry .. struct.pack('<dd', now - ageMs, at)
+  local seqText, numberText, ageMs, atText, cost = string.match(text, offerPattern)
+  local number, at = tonumber(numberText), tonumber(atText)
+  local packed = seqText .. taskId .. struct.pack('<dd', now - ageMs, at)
   if not windows[number] then
-    if joinToPlain(number, taskId, packed, at, seqText, cost) then return 'accepted' end
+    if joinToPlain(number, taskId, packed, at, cost) then return 'accepted' end
     openPlain(number)
   end
   local window, seq = windows[number], tonumber(seqText)
@@ -267,15 +296,14 @@ local function offer(taskId, entry, rest)
     leave(window, at, seq)
     return 'left'
   end
-  accept(window, taskId, packed, at, seqText, cost)
+  accept(window, taskId, packed, at, cost)
   return 'accepted'
 end
 
 -- Of those that were not accepted.
 local outcomes = {}
-for index, taskId in ipairs(ids) do
-  local text = ARGV[firstOffer + index - 1]
-  local outcome = offer(taskId, sub(text, 1, entrySize), sub(text, entrySize + 1))
+for index = 1, offerCount do
+  local outcome = offer(ARGV[beforeIds + index], ARGV[beforeTexts + index])
   if outcome ~= 'accepted' then append(outcomes, index, outcome) end
 end
 
@@ -325,6 +353,6 @@ return { 'offered', outcomes, wakes }
 
 export const offer = script(
   'offer',
-  ...[base, queues, ageing, windows, sources, entries, buckets, wakes, lines],
+  ...[base, queues, packedStates, ageing, windows, sources, entries, buckets, wakes, lines],
   ...[request, accepting, body],
 );

@@ -5,6 +5,7 @@ import { base } from './base.js';
 import { buckets } from './buckets.js';
 import { entries } from './entries.js';
 import { outRecords } from './out-records.js';
+import { packedStates } from './packed-states.js';
 import { plain } from './plain.js';
 import { sources } from './sources.js';
 import { windows } from './windows.js';
@@ -95,10 +96,11 @@ local function giveProbeBack(queue, record)
   end
 end
 
-local ids = idsFrom(2)
-local records = readRecords(ids)
+-- Ids first, then their grants.
+local size = (#ARGV - 1) / 2
+local records = readRecords(ARGV, 2, 1 + size)
 for index, name in ipairs(findQueues(records)) do
-  local taskId, record, grant = ids[index], records[index], sub(ARGV[index + 1], idSize + 1)
+  local taskId, record, grant = ARGV[1 + index], records[index], ARGV[1 + size + index]
   if name and not isRunning(record) and outGrant(record) == grant and not isGone[taskId] then
     local queue = not plainStates[name] and loadQueue(name)
     if queue then giveTokensBack(queue, record) end
@@ -132,16 +134,17 @@ local function isOfThisTaking(record, ending)
   return outSince(record) <= now - ending
 end
 
--- Each is a text: the id, its grant or how long ago it ended, and, if its usage is known, a line of that.
-local ids = idsFrom(2)
-local records = readRecords(ids)
+-- Ids first, then a text for each: its grant or how long ago it ended and, if its usage is known, a line
+-- of that.
+local size = (#ARGV - 1) / 2
+local records = readRecords(ARGV, 2, 1 + size)
 for index, name in ipairs(findQueues(records)) do
-  local taskId, record, finished = ids[index], records[index], ARGV[index + 1]
-  local lineEnd = find(finished, '\n', idSize, true)
-  local ending = sub(finished, idSize + 1, (lineEnd or 0) - 1)
+  local taskId, record, text = ARGV[1 + index], records[index], ARGV[1 + size + index]
+  local lineEnd = find(text, '\n', 1, true)
+  local ending = lineEnd and sub(text, 1, lineEnd - 1) or text
   local holdsSlot = name and not isGone[taskId] and isOfThisTaking(record, ending)
   if lineEnd then
-    local told = cjson.decode(sub(finished, lineEnd + 1))
+    local told = cjson.decode(sub(text, lineEnd + 1))
     -- What was sent before and holds no slot was settled when it gave the slot back.
     if holdsSlot or not told.isResent then
       settleUsage(told.queue, told.reserved, told.usage, holdsSlot)
@@ -153,8 +156,8 @@ return finishRelease()
 `;
 
 const shared = [
-  ...[base, queues, ageing, windows, sources, entries, outRecords, plain, buckets, wakes],
-  releasing,
+  ...[base, queues, packedStates, ageing, windows, sources, entries, outRecords, plain],
+  ...[buckets, wakes, releasing],
 ];
 
 /** What Postgres refused: slot and probe come back, and tokens where that breaks no bound. */

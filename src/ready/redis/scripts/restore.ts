@@ -54,7 +54,7 @@ local popped = call('ZPOPMIN', prefix .. 'changed', atOnce)
 for index = 1, #popped, 2 do call('DEL', prefix .. 'b:' .. popped[index]) end
 if #names + #sources + #popped > 0 then return 'more' end
 call('UNLINK', entriesKey, outKey, prefix .. 'idle', prefix .. 'left', prefix .. 'settings',
-  prefix .. 'windows')
+  prefix .. 'windows', prefix .. 'tails')
 return 'done'
 `;
 

@@ -16,7 +16,7 @@ local sweepSource
 do
 local sweptLevel
 local sweptStates, sweptWindows, sweptScores, sweptAlarms = {}, {}, {}, {}
-local emptyFields, emptyLanes = {}, {}
+local emptyFields, emptyLanes, joinedTails = {}, {}, {}
 local parkedAt = 1 + struct.size('<Bddii')
 
 -- Of a queue that is plain: the rank of all that waits in it, and how many those are. Nil: it is not.
@@ -55,7 +55,7 @@ local function leaveRest(key, name, rank, field, text, turn)
 end
 
 -- False: it is not plain, and the sweep ends.
-local function sweepLane(key, score, name, state, rank, waiting, field, text)
+local function sweepLane(key, score, name, state, rank, waiting, field, text, tail)
   if not text or text == longMark then return false end
   local _, turn, _, slots, running = struct.unpack('<Bddii', state)
   local level = levelAt(defaultSettings, rank, now - struct.unpack('<d', text, 53))
@@ -66,8 +66,23 @@ local function sweepLane(key, score, name, state, rank, waiting, field, text)
   local size = #sweptStates
   sweptStates[size + 1] = name
   sweptStates[size + 2] = packPlain(turn, slots + 1, running, rank, waiting - 1)
-  leaveRest(key, name, rank, field, text, turn)
+  if tail then append(joinedTails, field) end
+  leaveRest(key, name, rank, field, tail and text .. tail or text, turn)
   return true
+end
+
+-- By index: the tails of those that would else leave too little before them.
+local function readShortTails(fields, texts, waiting)
+  local tails, short, shortFields = {}, {}, {}
+  for index, text in ipairs(texts) do
+    local size = text and #text / packedSize or 0
+    if size <= leastBeforeTail and waiting[index] > leastBeforeTail then
+      short[#short + 1] = index
+      shortFields[#short] = fields[index]
+    end
+  end
+  for at, tail in ipairs(readFields(tailsKey, shortFields)) do tails[short[at]] = tail end
+  return tails
 end
 
 -- So many lanes from there on. False: the sweep ends.
@@ -82,10 +97,12 @@ local function sweepStretch(indexKey, from, size)
     fields[index] = rankTexts[rank] .. found[2 * index - 1]
     ranks[index], waiting[index] = rank, count
   end
-  for index, text in ipairs(readFields(windowsKey, fields)) do
+  local texts = readFields(windowsKey, fields)
+  local tails = readShortTails(fields, texts, waiting)
+  for index, text in ipairs(texts) do
     local key, score = found[2 * index - 1], tonumber(found[2 * index])
     local isSwept = sweepLane(key, score, names[index], states[index], ranks[index], waiting[index],
-      fields[index], text)
+      fields[index], text, tails[index])
     if not isSwept then return false end
   end
   return #fields == size
@@ -95,6 +112,7 @@ local function saveSweep(indexKey, alarmsKey)
   callWithAll('HSET', statesKey, sweptStates)
   callWithAll('HSET', windowsKey, sweptWindows)
   callWithAll('HDEL', windowsKey, emptyFields)
+  callWithAll('HDEL', tailsKey, joinedTails)
   callWithAll('ZADD', indexKey, sweptScores)
   callWithAll('ZREM', indexKey, emptyLanes)
   callWithAll('ZADD', alarmsKey, sweptAlarms)

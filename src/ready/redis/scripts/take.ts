@@ -48,13 +48,13 @@ local function spendTokens(entry)
   end
 end
 
--- The answer has a text for each: the id, rank and level, and its lane.
 local function noteGrant(taskId, record, turn, laneKey, rank, level)
   local at = 2 * grantedCount
   records[at + 1], records[at + 2] = taskId, record
   order[at + 1], order[at + 2] = digits(turn), taskId
+  granted[2 * at + 1], granted[2 * at + 2] = taskId, laneKey
+  granted[2 * at + 3], granted[2 * at + 4] = rank, level
   grantedCount = grantedCount + 1
-  granted[grantedCount] = taskId .. rankTexts[rank] .. rankTexts[level] .. laneKey
   wanted = wanted - 1
 end
 
