@@ -6,29 +6,31 @@ import type { Argument } from './script-runner.js';
 
 type Feeding = Pick<Stretch, 'window' | 'round' | 'next'>;
 
-/** Windows first; each offer then names its own by number. */
+/**
+ * Windows first, those that are fed before the others; then where the feeds go on, the ids, and a text for
+ * each offer, which names its window by number. Every argument costs both sides more than what is in it.
+ */
 export function offerArguments(offers: readonly Offer[], fed: readonly Feeding[] = []): Argument[] {
   const numbers = new Map<string, number>();
-  const windows: Argument[] = [];
-  const rows: Argument[] = [];
-  const numberOf = (window: Window, feeding: readonly Argument[]) => {
-    const [key, rank] = windowArguments(window);
-    const known = numbers.get(`${rank}${key}`);
+  const numberOf = (window: Window) => {
+    const field = `${rankOf(window.priority)}${laneKey(window.lane)}`;
+    const known = numbers.get(field);
     if (known !== undefined) return known;
-    windows.push(key, rank, ...feeding);
-    numbers.set(`${rank}${key}`, numbers.size + 1);
+    numbers.set(field, numbers.size + 1);
     return numbers.size;
   };
+  const feeds: Argument[] = [];
   for (const { window, round, next } of fed) {
-    numberOf(window, [round, next?.eligibleAtMs ?? '', next?.seq ?? '']);
+    const isFirst = numberOf(window) === feeds.length / 3 + 1;
+    if (isFirst) feeds.push(round, next?.eligibleAtMs ?? '', next?.seq ?? '');
   }
-  for (const offer of offers) {
-    const { taskId, ageMs, eligibleAtMs, seq, cost } = offer;
-    const paddedSeq = String(seq).padStart(16, '0');
-    const number = numberOf(offer, ['', '', '']);
-    rows.push(taskId, number, Math.round(ageMs), eligibleAtMs, paddedSeq, costText(cost));
-  }
-  return [numbers.size, ...windows, ...rows];
+  const rows = offers.map((offer) => {
+    const { ageMs, eligibleAtMs, seq, cost } = offer;
+    const position = `${String(seq).padStart(16, '0')} ${numberOf(offer)}`;
+    return `${position} ${Math.round(ageMs)} ${eligibleAtMs} ${costText(cost)}`;
+  });
+  const ids = offers.map(({ taskId }) => taskId);
+  return [numbers.size, feeds.length / 3, ...numbers.keys(), ...feeds, ...ids, ...rows];
 }
 
 export function windowArguments({ lane, priority }: Window): [string, number] {

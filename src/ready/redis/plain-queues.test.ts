@@ -97,6 +97,7 @@ const operation = fc.oneof(
     arbitrary: fc.record({
       kind: fc.constant('configure' as const),
       maxConcurrency: fc.option(fc.nat(30)),
+      pausedForMs: fc.constantFrom(null, null, minute),
     }),
   },
   {
@@ -143,12 +144,13 @@ class History {
         return this.#agree((queue) => queue.remove(taskIds));
       }
       case 'configure': {
-        const settings = { ...defaultQueueSettings, maxConcurrency: step.maxConcurrency };
+        const { maxConcurrency, pausedForMs } = step;
+        const settings = { ...defaultQueueSettings, maxConcurrency, paused: pausedForMs !== null };
         const told = {
           name: 'large',
           version: ++this.#version,
           settings,
-          pausedForMs: null,
+          pausedForMs,
           probes: null,
         };
         return this.#agree((queue) => queue.configure({ limits: [], queues: [told] }));
@@ -160,12 +162,17 @@ class History {
 
   /** When all of it is gone, nothing of it stays but what is known of the queues. */
   async removeAll(): Promise<void> {
-    const { redis, prefix } = this.#pair;
-    await redis.remove(this.#offered.map(({ taskId }) => taskId));
-    const keys = await connection.client.keys(`${prefix}*`);
-    const kinds = keys.map((key) => key.slice(`${prefix}${layout}`.length).replace(/:.*/s, ''));
+    await this.#pair.redis.remove(this.#offered.map(({ taskId }) => taskId));
+    const kinds = await this.kinds();
     const stay = ['entries', 'idle', 'meta', 'out', 'settings', 'sources', 'states'];
     expect(kinds.filter((kind) => !stay.includes(kind))).toEqual([]);
+  }
+
+  /** Of keys in Redis. */
+  async kinds(): Promise<string[]> {
+    const { prefix } = this.#pair;
+    const keys = await connection.client.keys(`${prefix}*`);
+    return keys.map((key) => key.slice(`${prefix}${layout}`.length).replace(/:.*/s, ''));
   }
 
   /** Of every queue; and each task that waits has its place. */
@@ -243,5 +250,165 @@ describe('queues without settings', () => {
       }),
       { numRuns: 40 },
     );
+  });
+});
+
+type Sketch = Extract<Operation, { kind: 'offer' }>['tasks'][number];
+
+function tasks(count: number, sketch: Partial<Sketch> = {}): Operation {
+  const task: Sketch = { queue: 'q', taskType: 't', priority: 'medium', ageMs: 0, ...sketch };
+  return { kind: 'offer', tasks: Array.from({ length: count }, () => task) };
+}
+
+/** One task in each of so many queues. */
+function oneInEach(queues: number): Operation {
+  const names = Array.from({ length: queues }, (_, index) => `q${index}`);
+  return {
+    kind: 'offer',
+    tasks: names.map((queue) => ({ queue, taskType: 't', priority: 'medium', ageMs: 0 })),
+  };
+}
+
+function repeat(count: number, ...steps: readonly Operation[]): Operation[] {
+  return Array.from({ length: count }, () => steps).flat();
+}
+
+function take(count: number, taskTypes: ['t'] | null = null): Operation {
+  return { kind: 'take', count, taskTypes };
+}
+
+/** More than are kept as one text. */
+const many = 70;
+
+/** All of them answered as by the reference, and nothing left when all is removed. */
+async function expectAgreement(...steps: readonly Operation[]): Promise<void> {
+  const history = new History(await openPair());
+  for (const step of steps) await history.perform(step);
+  await history.compareAll();
+  await history.removeAll();
+}
+
+describe('a long window', () => {
+  it('R-CH2: what is older than its head is found at once, however long it is', async () => {
+    await expectAgreement(
+      tasks(1, { queue: 'first' }),
+      tasks(many),
+      // Old enough for high: its queue comes before the other now.
+      tasks(1, { ageMs: 25 * minute }),
+      take(1),
+    );
+  });
+
+  it('R-CH2: what is older than its head and becomes urgent later is found then', async () => {
+    await expectAgreement(
+      tasks(1, { queue: 'first' }),
+      tasks(many),
+      tasks(1, { ageMs: 15 * minute }),
+      { kind: 'advance', ms: 6 * minute },
+      take(1),
+    );
+  });
+
+  it('R-CH8: nothing of it is left when all of it was taken', async () => {
+    await expectAgreement(tasks(many), take(many));
+  });
+
+  it('R-CH8: that was emptied beside another of its queue is entered anew', async () => {
+    await expectAgreement(
+      tasks(many),
+      tasks(1, { taskType: 'u' }),
+      take(many, ['t']),
+      tasks(1, { ageMs: 5 * minute }),
+    );
+  });
+
+  it('R-CH8: that was removed beside another of its queue is entered anew', async () => {
+    await expectAgreement(
+      tasks(many),
+      { kind: 'remove', every: 1 },
+      tasks(many),
+      tasks(1, { taskType: 'u' }),
+      take(many, ['t']),
+      tasks(1, { ageMs: 5 * minute }),
+    );
+  });
+});
+
+describe('a take of many', () => {
+  it('R-CH2: begins with what became urgent since, wherever that stands', async () => {
+    await expectAgreement(
+      oneInEach(20),
+      tasks(1, { queue: 'aged', ageMs: 20 * minute - 1_000 }),
+      { kind: 'advance', ms: 1_000 },
+      take(16),
+    );
+  });
+
+  it('R-CH7: begins with what was paused until now, if its turn was before', async () => {
+    await expectAgreement(
+      { kind: 'configure', maxConcurrency: null, pausedForMs: minute },
+      tasks(1, { queue: 'large' }),
+      oneInEach(20),
+      take(1),
+      { kind: 'advance', ms: minute },
+      take(16),
+    );
+  });
+
+  it('R-CH2: the same when more than one became urgent', async () => {
+    await expectAgreement(
+      oneInEach(40),
+      tasks(2, { queue: 'aged', ageMs: 20 * minute - 1_000 }),
+      tasks(2, { queue: 'aged too', priority: 'low', ageMs: 10 * minute - 1_000 }),
+      { kind: 'advance', ms: 1_000 },
+      take(30),
+      take(30),
+    );
+  });
+});
+
+describe('a window with a tail', () => {
+  // So many were offered one after the other: 8 and a tail of one.
+  const withTail = repeat(9, oneInEach(20));
+  // Taken one after the other, until as few are before the tail as may be.
+  const withShortHead = [...withTail, ...repeat(4, take(20))];
+
+  it('R-CH1: is taken in its order, up to the last', async () => {
+    await expectAgreement(...withTail, ...repeat(9, take(20)));
+    await expectAgreement(...withShortHead, oneInEach(20), ...repeat(6, take(20)));
+    await expectAgreement(...withShortHead, take(20), oneInEach(20), ...repeat(5, take(20)));
+    await expectAgreement(...repeat(20, oneInEach(20)), ...repeat(30, take(20), oneInEach(20)));
+  });
+
+  it('R-CH1: is taken in its order by small takes too', async () => {
+    await expectAgreement(...withTail, ...repeat(20, take(9)));
+    await expectAgreement(...withShortHead, ...repeat(12, take(9)));
+  });
+
+  it('R-CH1: takes what is older than its last to its place', async () => {
+    const older: Operation[] = [{ kind: 'advance', ms: 10 }, tasks(3, { queue: 'q3', ageMs: 15 })];
+    await expectAgreement(...withTail, ...older, ...repeat(20, take(10)));
+    await expectAgreement(...withShortHead, ...older, ...repeat(12, take(10)));
+  });
+
+  it('R-CH1: loses what is removed, and nothing else', async () => {
+    await expectAgreement(...withTail, { kind: 'remove', every: 3 }, ...repeat(10, take(20)));
+    await expectAgreement(...withShortHead, { kind: 'remove', every: 7 }, ...repeat(6, take(20)));
+  });
+
+  it('R-RE7: is gone after a restore', async () => {
+    const pair = await openPair();
+    const history = new History(pair);
+    for (const step of withTail) await history.perform(step);
+    expect(await history.kinds()).toContain('tails');
+    await pair.redis.beginRestore(2);
+    await pair.redis.restore({ ...blank, generation: 2 });
+    expect(await history.kinds()).toEqual(['meta']);
+  });
+
+  it('R-CH9: becomes long, so that it is not written anew for each task', async () => {
+    const history = new History(await openPair());
+    for (const step of repeat(100, tasks(1))) await history.perform(step);
+    expect(await history.kinds()).toContain('w');
   });
 });

@@ -33,6 +33,7 @@ import {
   listOf,
   liveOf,
   looksOf,
+  outcomesOf,
   outOf,
   takeAnswer,
   textsOf,
@@ -258,7 +259,7 @@ export class RedisReadyQueue implements ReadyQueue {
         const reply = listOf(await this.#runner.run(offer, ...offerArguments(offers, fed)));
         if (reply[0] === 'rebuild') return { kind: 'rebuild' };
         const [, told, wakes = []] = reply;
-        const outcomesOfPart = textsOf(told) as OfferOutcome[];
+        const outcomesOfPart = outcomesOf(told, offers.length);
         this.#wakes.tell([...wakesOfOffers(offers, outcomesOfPart), ...wakesOf(wakes)]);
         outcomes.push(...outcomesOfPart);
       }
@@ -282,8 +283,8 @@ export class RedisReadyQueue implements ReadyQueue {
   async #tellGrants(script: Script, grants: readonly Grant[]): Promise<void> {
     await unlessAway(undefined, async () => {
       for (const part of inChunks(grants, atOnce)) {
-        const pairs = part.flatMap(({ taskId, grant }) => [taskId, grant]);
-        this.#tellWakes((await this.#runner.run(script, ...pairs)) ?? []);
+        const [ids, given] = [part.map(({ taskId }) => taskId), part.map(({ grant }) => grant)];
+        this.#tellWakes((await this.#runner.run(script, ...ids, ...given)) ?? []);
       }
     });
   }
@@ -318,16 +319,15 @@ async function unlessAway<T>(whenAway: T, work: () => Promise<T>): Promise<T> {
   }
 }
 
-function finishArguments(finished: readonly KeptFinish[], nowMs: number): (string | number)[] {
-  return finished.flatMap(({ taskId, grant, queue, reserved, usage, saidAtMs, isResent }) => [
-    taskId,
-    grant === undefined ? '' : `=${grant}`,
-    queue,
-    usage === null ? '' : JSON.stringify(reserved),
-    usage === null ? '' : JSON.stringify(usage),
-    Math.floor(nowMs - saidAtMs),
-    isResent ? 1 : 0,
-  ]);
+/** Ids first, then a text for each: every argument costs both sides more than what is in it. */
+function finishArguments(finished: readonly KeptFinish[], nowMs: number): string[] {
+  const ids = finished.map(({ taskId }) => taskId);
+  const texts = finished.map(({ grant, queue, reserved, usage, saidAtMs, isResent }) => {
+    const ending = grant === undefined ? String(Math.floor(nowMs - saidAtMs)) : `=${grant}`;
+    if (usage === null) return ending;
+    return `${ending}\n${JSON.stringify({ queue, reserved, usage, isResent })}`;
+  });
+  return [...ids, ...texts];
 }
 
 /** Lane by lane, with the number accepted. */

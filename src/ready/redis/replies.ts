@@ -6,6 +6,7 @@ import type {
   BucketLevel,
   LiveBucket,
   LiveQueue,
+  OfferOutcome,
   Out,
   TakeAnswer,
   Taken,
@@ -63,8 +64,11 @@ function takenOf(grant: string, granted: readonly string[]): Taken[] {
   const lanes = new Map<string, Lane>();
   return inSteps(granted, 4, (at) => {
     const key = at(1);
-    const lane = lanes.get(key) ?? laneOf(key);
-    lanes.set(key, lane);
+    let lane = lanes.get(key);
+    if (lane === undefined) {
+      lane = laneOf(key);
+      lanes.set(key, lane);
+    }
     return {
       taskId: at(0) as TaskId,
       grant,
@@ -73,6 +77,15 @@ function takenOf(grant: string, granted: readonly string[]): Taken[] {
       effectivePriority: priorityOf(Number(at(3))),
     };
   });
+}
+
+/** Those that were not accepted are told, each by its number. */
+export function outcomesOf(reply: Reply | undefined, count: number): OfferOutcome[] {
+  const outcomes = new Array<OfferOutcome>(count).fill('accepted');
+  inSteps(textsOf(reply), 2, (at) => {
+    outcomes[Number(at(0)) - 1] = at(1) as OfferOutcome;
+  });
+  return outcomes;
 }
 
 function orNull(reply: Reply | undefined): number | null {

@@ -8,7 +8,7 @@
 export const base = String.raw`
 local call = redis.call
 local huge = math.huge
-local sub = string.sub
+local sub, find, byte = string.sub, string.find, string.byte
 local prefix = KEYS[1]
 local metaKey = prefix .. 'meta'
 local buildingKey = prefix .. 'building'
@@ -69,15 +69,16 @@ local function callWithAll(command, key, arguments)
   end
 end
 
--- Of all fields of a hash, in their order; false for those that it does not have.
-local function readFields(key, fields)
-  if #fields == 0 then return fields end
-  if #fields <= chunk then return call('HMGET', key, unpack(fields)) end
+-- Of all fields of a hash that are in a list, or in a part of it, in their order; false for those
+-- that it does not have.
+local function readFields(key, fields, first, last)
+  first, last = first or 1, last or #fields
+  if first > last then return {} end
+  if last - first < chunk then return call('HMGET', key, unpack(fields, first, last)) end
   local values = {}
-  for first = 1, #fields, chunk do
-    local last = math.min(first + chunk - 1, #fields)
-    local found = call('HMGET', key, unpack(fields, first, last))
-    for index = 1, #found do values[first + index - 1] = found[index] end
+  for from = first, last, chunk do
+    local found = call('HMGET', key, unpack(fields, from, math.min(from + chunk - 1, last)))
+    for index = 1, #found do values[from - first + index] = found[index] end
   end
   return values
 end

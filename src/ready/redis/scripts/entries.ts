@@ -3,15 +3,16 @@
  * of taking. What waits says where; what is out says since when and under which grant.
  */
 export const entries = String.raw`
-local outPattern = '^(.)\31([^\31]*)\31([^\31]*)\31([^\31]*)\31(.*)$'
+-- Of what is out: its state, since when, and from here on its queue, grant and cost.
+local outQueueAt = 1 + 1 + struct.size('<d')
 
 -- What stands in its window, and where that is.
 local function waitingRecord(field, packed, cost)
   return 'W' .. packed .. field .. '\31' .. cost
 end
 
-local function outRecord(state, queue, grant, since, cost)
-  return state .. '\31' .. queue .. '\31' .. grant .. '\31' .. since .. '\31' .. cost
+local function outRecord(state, since, queue, grant, cost)
+  return state .. struct.pack('<d', since) .. queue .. '\31' .. grant .. '\31' .. cost
 end
 
 -- Nil: it does not wait.
@@ -31,22 +32,9 @@ local function parseWaiting(taskId, record)
   }
 end
 
--- Nil: it is neither taken nor runs.
-local function parseOut(record)
-  local state, queue, grant, since, cost = string.match(record or '', outPattern)
-  if not state then return nil end
-  return {
-    isConfirmed = state == 'R',
-    queueName = queue,
-    grant = grant,
-    since = tonumber(since),
-    costText = cost,
-  }
-end
-
--- Of all ids, in their order; false for those that are not held.
-local function readRecords(ids)
-  return readFields(entriesKey, ids)
+-- Of all ids in a list, or in a part of it, in their order; false for those that are not held.
+local function readRecords(ids, first, last)
+  return readFields(entriesKey, ids, first, last)
 end
 
 local function parseCost(text)

@@ -4,57 +4,94 @@ import { base } from './base.js';
 import { buckets } from './buckets.js';
 import { entries } from './entries.js';
 import { lines } from './lines.js';
+import { packedStates } from './packed-states.js';
 import { sources } from './sources.js';
 import { wakes } from './wakes.js';
 import { windows } from './windows.js';
 import { queues } from './queues.js';
 
 /**
- * Windows come first and are named by their number, so that each is looked at once. What is read from
- * a line comes with the round of its feed and the position where the line goes on.
+ * Windows come first and are named by their number, so that each is looked at once. Of those that are
+ * fed from a line, the round of the feed follows and the position where the line goes on. Then come the ids,
+ * and a text for each: insert order, number of its window, age, when it became eligible by the clock of
+ * the line, and cost.
  */
 const request = String.raw`
-local windowCount = tonumber(ARGV[2])
-local firstWindow, windowArguments = 3, 5
-local firstOffer, offerArguments = firstWindow + windowCount * windowArguments, 6
+local windowCount, fedCount = tonumber(ARGV[2]), tonumber(ARGV[3])
+local beforeWindows, fedArguments = 3, 3
+local firstFed = beforeWindows + windowCount + 1
+local beforeIds = firstFed + fedCount * fedArguments - 1
+local offerCount = (#ARGV - beforeIds) / 2
+local beforeTexts = beforeIds + offerCount
+local offerPattern = '^(%d+) (%d+) (%S+) (%S+) (.*)$'
 
 if not isOfThisRun() then return { 'rebuild' } end
 
-local function windowArgument(number, offset)
-  return ARGV[firstWindow + (number - 1) * windowArguments + offset]
+local function fieldOf(number)
+  return ARGV[beforeWindows + number]
 end
 
-local names, fields, numberOf = {}, {}, {}
+local function readForWindows(key)
+  return readFields(key, ARGV, beforeWindows + 1, beforeWindows + windowCount)
+end
+
+local names, numberOf = {}, {}
 for number = 1, windowCount do
-  local laneKey = windowArgument(number, 0)
-  local name = queueNameOf(laneKey)
-  names[number], fields[number] = name, windowArgument(number, 1) .. laneKey
+  local field = fieldOf(number)
+  local name = sub(field, 2, find(field, '\n', 2, true) - 1)
+  names[number] = name
   numberOf[name] = numberOf[name] == nil and number
 end
 local states = readFields(statesKey, names)
-local texts = readFields(windowsKey, fields)
-local lineRecords = readFields(leftKey, fields)
+local lineRecords = call('EXISTS', leftKey) == 1 and readForWindows(leftKey) or {}
 
 -- A window is plain if it is short, holds something, and nothing was left of it, and its queue has no
 -- settings and no other window here. What comes behind its last is only joined to it: its lane stays
 -- where it is. No tables are made of it, as long as it is plain.
-local function isPlain(number)
-  local state, text = states[number], texts[number]
-  return text and text ~= longMark and not lineRecords[number] and state and string.byte(state) == 0
-    and numberOf[names[number]] == number
+local function mayBePlain(number)
+  local state = states[number]
+  return state and byte(state) == 0 and not lineRecords[number] and numberOf[names[number]] == number
 end
+
+local function rankOf(number)
+  return byte(fieldOf(number)) - 48
+end
+
+-- Of a plain window, by number: its tail, or all of it when it has none.
+local lastParts, isTail = {}, {}
+
+local function readLastParts(key, numbers)
+  local fields = {}
+  for index, number in ipairs(numbers) do fields[index] = fieldOf(number) end
+  for index, part in ipairs(readFields(key, fields)) do
+    if part ~= longMark then lastParts[numbers[index]] = part end
+  end
+end
+
+local tailed, untailed = {}, {}
+for number = 1, windowCount do
+  if mayBePlain(number) then
+    local list = waitingOfState(states[number], rankOf(number)) > leastBeforeTail and tailed or untailed
+    list[#list + 1] = number
+  end
+end
+readLastParts(tailsKey, tailed)
+for _, number in ipairs(tailed) do
+  if lastParts[number] then isTail[number] = true else untailed[#untailed + 1] = number end
+end
+readLastParts(windowsKey, untailed)
 
 -- All others, by number and in a list.
 local windows, opened = {}, {}
 
 local function openWindow(number)
-  local window = needWindow(loadLane(windowArgument(number, 0)), tonumber(windowArgument(number, 1)))
-  local record = lineRecords[number]
+  local field, record = fieldOf(number), lineRecords[number]
+  local window = needWindow(loadLane(sub(field, 2)), tonumber(sub(field, 1, 1)))
   window.line = record and parseLine(record)
-  if record then
-    window.isFed = window.line.round == windowArgument(number, 2)
-    window.nextAt = tonumber(windowArgument(number, 3))
-    window.nextSeq = tonumber(windowArgument(number, 4))
+  if record and number <= fedCount then
+    local at = firstFed + (number - 1) * fedArguments
+    window.isFed = window.line.round == ARGV[at]
+    window.nextAt, window.nextSeq = tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2])
   end
   windows[number] = window
   opened[#opened + 1] = window
@@ -67,18 +104,19 @@ end
 
 local laneKeys = {}
 for number = 1, windowCount do
-  if not isPlain(number) then laneKeys[#laneKeys + 1] = windowArgument(number, 0) end
+  if not lastParts[number] then laneKeys[#laneKeys + 1] = sub(fieldOf(number), 2) end
 end
 findLanes(laneKeys, 1, #laneKeys, 1)
 for number = 1, windowCount do
-  if not isPlain(number) then openWindow(number) end
+  if not lastParts[number] then openWindow(number) end
 end
 readWindows()
 for _, window in ipairs(opened) do noteHead(window) end
 
 local isHeld = {}
-local ids = argumentsFrom(firstOffer, offerArguments)
-for index, record in ipairs(readRecords(ids)) do isHeld[ids[index]] = record and true end
+for index, record in ipairs(readRecords(ARGV, beforeIds + 1, beforeTexts)) do
+  if record then isHeld[ARGV[beforeIds + index]] = true end
+end
 `;
 
 const accepting = String.raw`
@@ -94,19 +132,23 @@ local function makeLong(window)
   window.added = added
 end
 
+-- Whether an entry comes behind the one that ends there in a short window. All insert orders have as many
+-- digits.
+local function comesBehind(text, last, at, packed)
+  local otherAt = struct.unpack('<d', text, last - 7)
+  if at ~= otherAt then return at > otherAt end
+  local first = last - packedSize + 1
+  return sub(packed, 1, 16) > sub(text, first, first + 15)
+end
+
 -- After so many bytes of a short window stands the first that is younger.
-local function sizeBefore(text, at, seq)
+local function sizeBefore(text, at, packed)
   local size = #text
-  while size > 0 do
-    local from = size - packedSize
-    local otherAt = struct.unpack('<d', text, from + memberSize + 1)
-    if at > otherAt or at == otherAt and seq > tonumber(sub(text, from + 1, from + 16)) then break end
-    size = from
-  end
+  while size > 0 and not comesBehind(text, size, at, packed) do size = size - packedSize end
   return size
 end
 
-local function addToWindow(window, packed, at, seq)
+local function addToWindow(window, packed, at)
   touch(window)
   if not window.isLong and #window.text >= maxShortSize then makeLong(window) end
   if window.isLong then
@@ -116,7 +158,7 @@ local function addToWindow(window, packed, at, seq)
     return
   end
   local text = window.text
-  local size = sizeBefore(text, at, seq)
+  local size = sizeBefore(text, at, packed)
   if size == #text then
     window.text = text .. packed
   else
@@ -130,25 +172,25 @@ local function noteRecord(taskId, field, packed, cost)
   isHeld[taskId] = true
 end
 
-local function accept(window, taskId, packed, at, seq, cost)
+local function accept(window, taskId, packed, at, cost)
   local queue, rank = window.lane.queue, window.rank
   if queue.turn == 0 then queue.turn = nextNumber() end
   queue[rank] = queue[rank] + 1
   queue.isChanged = true
-  addToWindow(window, packed, at, seq)
+  addToWindow(window, packed, at)
   noteRecord(taskId, window.field, packed, cost)
 end
 
--- By number: how many were joined to a plain window.
+-- By number: what is joined to a plain window.
 local joined = {}
 
 -- False: it would not be plain with it.
-local function joinToPlain(number, taskId, packed, at, seq, cost)
-  local text = texts[number]
-  if #text >= maxShortSize or sizeBefore(text, at, seq) < #text then return false end
-  texts[number] = text .. packed
-  joined[number] = (joined[number] or 0) + 1
-  noteRecord(taskId, fields[number], packed, cost)
+local function joinToPlain(number, taskId, packed, at, cost)
+  local before = joined[number]
+  local last = before or lastParts[number]
+  if #last >= maxShortSize / 2 or not comesBehind(last, #last, at, packed) then return false end
+  joined[number] = before and before .. packed or packed
+  noteRecord(taskId, fieldOf(number), packed, cost)
   return true
 end
 
@@ -156,31 +198,30 @@ end
 local function openPlain(number)
   openWindow(number)
   readWindows()
-  local window, count = windows[number], joined[number]
+  local window, text = windows[number], joined[number]
   noteHead(window)
-  if not count then return end
+  if not text then return end
   local queue = window.lane.queue
-  queue[window.rank] = queue[window.rank] + count
+  queue[window.rank] = queue[window.rank] + #text / packedSize
   queue.isChanged = true
-  window.text = texts[number]
+  window.text = window.text .. text
   touch(window)
   joined[number] = nil
 end
 
--- Where the state has the counts of what waits, by rank.
-local waitingAt = 1 + struct.size('<Bddiii')
-
 local function saveJoined()
-  local stored = {}
-  for number, count in pairs(joined) do
-    stored[#stored + 1] = fields[number]
-    stored[#stored + 1] = texts[number]
-    local state, at = states[number], waitingAt + 4 * windowArgument(number, 1)
-    local waiting, rest = struct.unpack('<i', state, at)
-    local packed = struct.pack('<i', waiting + count)
-    noteState(names[number], sub(state, 1, at - 1) .. packed .. sub(state, rest), false)
+  local heads, tails = {}, {}
+  for number, text in pairs(joined) do
+    local part = lastParts[number]
+    local beginsTail = not isTail[number] and #part >= headSize
+    local parts = (beginsTail or isTail[number]) and tails or heads
+    local size = #parts
+    parts[size + 1], parts[size + 2] = fieldOf(number), beginsTail and text or part .. text
+    local state = addToState(states[number], 0, 0, #text / packedSize, rankOf(number))
+    noteState(names[number], state, false)
   end
-  callWithAll('HSET', windowsKey, stored)
+  callWithAll('HSET', windowsKey, heads)
+  callWithAll('HSET', tailsKey, tails)
 end
 
 -- Nil: it is empty. What was accepted before is written first: it may be the youngest.
@@ -240,25 +281,30 @@ end
 `;
 
 const body = String.raw`
-local outcomes = {}
-for at = firstOffer, #ARGV, offerArguments do
-  local taskId, number, seqText, cost = ARGV[at], tonumber(ARGV[at + 1]), ARGV[at + 4], ARGV[at + 5]
-  local orderedAt, seq = tonumber(ARGV[at + 3]), tonumber(seqText)
-  local packed = seqText .. taskId .. struct.pack('<dd', now - ARGV[at + 2], orderedAt)
-  local outcome = 'accepted'
-  if isHeld[taskId] then
-    outcome = 'held'
-  elseif windows[number] or not joinToPlain(number, taskId, packed, orderedAt, seq, cost) then
-    if not windows[number] then openPlain(number) end
-    local window = windows[number]
-    if isAccepted(window, orderedAt, seq) then
-      accept(window, taskId, packed, orderedAt, seq, cost)
-    else
-      leave(window, orderedAt, seq)
-      outcome = 'left'
-    end
+-- Answers with 'accepted', 'held' or 'left'.
+local function offer(taskId, text)
+  if isHeld[taskId] then return 'held' end
+  local seqText, numberText, ageMs, atText, cost = string.match(text, offerPattern)
+  local number, at = tonumber(numberText), tonumber(atText)
+  local packed = seqText .. taskId .. struct.pack('<dd', now - ageMs, at)
+  if not windows[number] then
+    if joinToPlain(number, taskId, packed, at, cost) then return 'accepted' end
+    openPlain(number)
   end
-  outcomes[#outcomes + 1] = outcome
+  local window, seq = windows[number], tonumber(seqText)
+  if not isAccepted(window, at, seq) then
+    leave(window, at, seq)
+    return 'left'
+  end
+  accept(window, taskId, packed, at, cost)
+  return 'accepted'
+end
+
+-- Of those that were not accepted.
+local outcomes = {}
+for index = 1, offerCount do
+  local outcome = offer(ARGV[beforeIds + index], ARGV[beforeTexts + index])
+  if outcome ~= 'accepted' then append(outcomes, index, outcome) end
 end
 
 local function enterSource(lane)
@@ -307,6 +353,6 @@ return { 'offered', outcomes, wakes }
 
 export const offer = script(
   'offer',
-  ...[base, queues, ageing, windows, sources, entries, buckets, wakes, lines],
+  ...[base, queues, packedStates, ageing, windows, sources, entries, buckets, wakes, lines],
   ...[request, accepting, body],
 );

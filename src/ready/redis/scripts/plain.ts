@@ -17,7 +17,7 @@ local function findPlain(names)
     end
   end
   for index, state in ipairs(readFields(statesKey, new)) do
-    if state and string.byte(state) == 0 then
+    if state and byte(state) == 0 then
       plainStates[new[index]] = state
     else
       configured[#configured + 1] = new[index]
@@ -34,12 +34,7 @@ end
 -- To be followed by saveQueues.
 local function savePlain()
   for name, freed in pairs(freedSlots) do
-    local state = plainStates[name]
-    local _, turn, probesLeft, slots, running, parked, high, medium, low, rest =
-      struct.unpack(stateFormat, state)
-    slots, running = slots - freed, running - (endedRuns[name] or 0)
-    local packed = struct.pack(stateFormat, 0, turn, probesLeft, slots, running, parked, high, medium, low)
-    noteState(name, packed .. sub(state, rest), slots == 0 and high + medium + low == 0)
+    noteState(name, addToState(plainStates[name], -freed, -(endedRuns[name] or 0), 0))
   end
 end
 `;

@@ -4,6 +4,8 @@ import { ageing } from './ageing.js';
 import { base } from './base.js';
 import { buckets } from './buckets.js';
 import { entries } from './entries.js';
+import { outRecords } from './out-records.js';
+import { packedStates } from './packed-states.js';
 import { plain } from './plain.js';
 import { sources } from './sources.js';
 import { windows } from './windows.js';
@@ -16,26 +18,25 @@ local gone, isGone = {}, {}
 local wereFull, haveChanged, haveRisen = {}, {}, {}
 local risenLimits = {}
 
--- False: it is neither taken nor runs. All queues of those that are are found.
-local function parseOuts(records)
-  local outs, names = {}, {}
+-- Of all that are out among them, the queues are found; false for the others.
+local function findQueues(records)
+  local names, found = {}, {}
   for index, record in ipairs(records) do
-    local out = parseOut(record)
-    outs[index] = out or false
-    if out then names[#names + 1] = out.queueName end
+    names[index] = isOut(record) and outQueue(record)
+    found[#found + 1] = names[index] or nil
   end
-  findPlain(names)
-  return outs
+  findPlain(found)
+  return names
 end
 
-local function release(taskId, out)
+local function release(taskId, name, record)
   isGone[taskId] = true
   gone[#gone + 1] = taskId
-  if plainStates[out.queueName] then return freePlain(out.queueName, out.isConfirmed) end
-  local queue = loadQueue(out.queueName)
+  if plainStates[name] then return freePlain(name, isRunning(record)) end
+  local queue = loadQueue(name)
   if placesIn(queue) <= 0 then wereFull[queue] = true end
   queue.slots = queue.slots - 1
-  if out.isConfirmed then queue.running = queue.running - 1 end
+  if isRunning(record) then queue.running = queue.running - 1 end
   queue.isChanged = true
 end
 
@@ -76,13 +77,11 @@ const refundBody = String.raw`
 if not isOpen then return {} end
 
 -- A later take was judged by what this one left: only the last one gives its tokens back.
-local function giveTokensBack(out)
-  if plainStates[out.queueName] then return end
-  local queue = loadQueue(out.queueName)
-  local cost = parseCost(out.costText)
+local function giveTokensBack(queue, record)
+  local grant, cost = outGrant(record), parseCost(outCost(record))
   for _, limit in ipairs(queue.settings.limits) do
     local bucket = loadBucket(limit.bucket)
-    if bucket and bucket.grant == out.grant then
+    if bucket and bucket.grant == grant then
       local reserved = bucket.unit == '${requestUnit}' and 1 or cost[bucket.unit] or 0
       settleLimit(queue, limit, bucket, reserved, 0)
     end
@@ -90,29 +89,29 @@ local function giveTokensBack(out)
 end
 
 -- Only under the version that it was taken under.
-local function giveProbeBack(out)
-  if plainStates[out.queueName] then return end
-  local queue = loadQueue(out.queueName)
+local function giveProbeBack(queue, record)
   local olderGrants = queue.settings.olderGrants
-  if olderGrants and tonumber(string.match(out.grant, '%d+$')) > olderGrants then
+  if olderGrants and tonumber(string.match(outGrant(record), '%d+$')) > olderGrants then
     queue.probesLeft = queue.probesLeft + 1
   end
 end
 
-for index, out in ipairs(parseOuts(readRecords(argumentsFrom(2, 2)))) do
-  local taskId, grant = ARGV[2 * index], ARGV[2 * index + 1]
-  if out and not out.isConfirmed and out.grant == grant and not isGone[taskId] then
-    giveTokensBack(out)
-    release(taskId, out)
-    giveProbeBack(out)
+-- Ids first, then their grants.
+local size = (#ARGV - 1) / 2
+local records = readRecords(ARGV, 2, 1 + size)
+for index, name in ipairs(findQueues(records)) do
+  local taskId, record, grant = ARGV[1 + index], records[index], ARGV[1 + size + index]
+  if name and not isRunning(record) and outGrant(record) == grant and not isGone[taskId] then
+    local queue = not plainStates[name] and loadQueue(name)
+    if queue then giveTokensBack(queue, record) end
+    release(taskId, name, record)
+    if queue then giveProbeBack(queue, record) end
   end
 end
 return finishRelease()
 `;
 
 const finishBody = String.raw`
-local firstFinished, arguments = 2, 7
-
 if not isOpen then return 'closed' end
 
 -- Tokens come back together with the slot: of what holds none any more only the debt is booked.
@@ -129,28 +128,37 @@ local function settleUsage(name, reserved, usage, holdsSlot)
   end
 end
 
--- Without a grant: what was told late may be of a taking before this one.
-local function isOfThisTaking(out, grant, agoMs)
-  if grant ~= '' then return grant == '=' .. out.grant end
-  return out.since <= now - agoMs
+-- By its grant, or by how long ago it ended: what was told late may be of a taking before this one.
+local function isOfThisTaking(record, ending)
+  if sub(ending, 1, 1) == '=' then return sub(ending, 2) == outGrant(record) end
+  return outSince(record) <= now - ending
 end
 
-for index, out in ipairs(parseOuts(readRecords(argumentsFrom(firstFinished, arguments)))) do
-  local at = firstFinished + (index - 1) * arguments
-  local taskId, grant, name = ARGV[at], ARGV[at + 1], ARGV[at + 2]
-  local reserved, usage = ARGV[at + 3], ARGV[at + 4]
-  local agoMs, isResent = tonumber(ARGV[at + 5]), ARGV[at + 6] == '1'
-  local holdsSlot = out and not isGone[taskId] and isOfThisTaking(out, grant, agoMs)
-  -- What was sent before and holds no slot was settled when it gave the slot back.
-  if usage ~= '' and (holdsSlot or not isResent) then
-    settleUsage(name, parseCost(reserved), parseCost(usage), holdsSlot)
+-- Ids first, then a text for each: its grant or how long ago it ended and, if its usage is known, a line
+-- of that.
+local size = (#ARGV - 1) / 2
+local records = readRecords(ARGV, 2, 1 + size)
+for index, name in ipairs(findQueues(records)) do
+  local taskId, record, text = ARGV[1 + index], records[index], ARGV[1 + size + index]
+  local lineEnd = find(text, '\n', 1, true)
+  local ending = lineEnd and sub(text, 1, lineEnd - 1) or text
+  local holdsSlot = name and not isGone[taskId] and isOfThisTaking(record, ending)
+  if lineEnd then
+    local told = cjson.decode(sub(text, lineEnd + 1))
+    -- What was sent before and holds no slot was settled when it gave the slot back.
+    if holdsSlot or not told.isResent then
+      settleUsage(told.queue, told.reserved, told.usage, holdsSlot)
+    end
   end
-  if holdsSlot then release(taskId, out) end
+  if holdsSlot then release(taskId, name, record) end
 end
 return finishRelease()
 `;
 
-const shared = [base, queues, ageing, windows, sources, entries, plain, buckets, wakes, releasing];
+const shared = [
+  ...[base, queues, packedStates, ageing, windows, sources, entries, outRecords, plain],
+  ...[buckets, wakes, releasing],
+];
 
 /** What Postgres refused: slot and probe come back, and tokens where that breaks no bound. */
 export const refund = script('refund', ...shared, refundBody);

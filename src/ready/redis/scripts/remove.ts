@@ -23,7 +23,7 @@ local function removeFromWindow(window, member)
     return isFirst
   end
   local text = window.text
-  local at = string.find(text, member, 1, true)
+  local at = find(text, member, 1, true)
   window.text = sub(text, 1, at - 1) .. sub(text, at + packedSize)
   return at == 1
 end

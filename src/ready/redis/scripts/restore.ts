@@ -54,7 +54,7 @@ local popped = call('ZPOPMIN', prefix .. 'changed', atOnce)
 for index = 1, #popped, 2 do call('DEL', prefix .. 'b:' .. popped[index]) end
 if #names + #sources + #popped > 0 then return 'more' end
 call('UNLINK', entriesKey, outKey, prefix .. 'idle', prefix .. 'left', prefix .. 'settings',
-  prefix .. 'windows')
+  prefix .. 'windows', prefix .. 'tails')
 return 'done'
 `;
 
@@ -63,11 +63,11 @@ local token = ARGV[2]
 
 if not isStillBuilding(token) then return 'lost' end
 -- What runs was read after this: an end that was said before it is of an earlier attempt.
-local since = whole(call('HGET', metaKey, 'begun'))
+local since = tonumber(call('HGET', metaKey, 'begun'))
 loadQueues(argumentsFrom(4, 2))
 for at = 3, #ARGV, 2 do
   local taskId, name = ARGV[at], ARGV[at + 1]
-  if call('HSETNX', entriesKey, taskId, outRecord('R', name, '', since, '')) == 1 then
+  if call('HSETNX', entriesKey, taskId, outRecord('R', since, name, '', '')) == 1 then
     call('ZADD', outKey, nextNumber(), taskId)
     local queue = loadQueue(name)
     queue.slots, queue.running, queue.isChanged = queue.slots + 1, queue.running + 1, true

@@ -3,6 +3,7 @@ import { ageing } from './ageing.js';
 import { base } from './base.js';
 import { buckets } from './buckets.js';
 import { entries } from './entries.js';
+import { outRecords } from './out-records.js';
 import { windows } from './windows.js';
 import { queues } from './queues.js';
 
@@ -24,8 +25,8 @@ local ids = {}
 for index = 1, math.min(#found / 2, limit) do ids[index] = found[2 * index - 1] end
 local listed = {}
 for index, record in ipairs(readRecords(ids)) do
-  local out = parseOut(record)
-  append(listed, ids[index], out.grant, out.queueName, out.isConfirmed and 1 or 0, now - out.since)
+  local grant, queue, forMs = outGrant(record), outQueue(record), now - outSince(record)
+  append(listed, ids[index], grant, queue, isRunning(record) and 1 or 0, forMs)
 end
 return { isLast and '' or found[2 * limit], listed }
 `;
@@ -133,7 +134,7 @@ return {
 export const missing = script('missing', base, entries, missingBody);
 
 /** What is taken or runs, in the order of taking. */
-export const listOut = script('list-out', base, entries, listOutBody);
+export const listOut = script('list-out', base, entries, outRecords, listOutBody);
 
 /** Levels of the buckets that changed after a number of the counter. */
 export const levels = script('levels', base, buckets, levelsBody);

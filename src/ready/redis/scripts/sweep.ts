@@ -11,19 +11,22 @@
 export const sweep = String.raw`
 -- Of a small take, to read the index a second time would cost more.
 local leastToSweep = 16
+local sweepSource
+
+do
 local sweptLevel
 local sweptStates, sweptWindows, sweptScores, sweptAlarms = {}, {}, {}, {}
-local emptyFields, emptyLanes = {}, {}
+local emptyFields, emptyLanes, joinedTails = {}, {}, {}
+local parkedAt = 1 + struct.size('<Bddii')
 
--- Of a queue that is plain: the rank of all that waits in it, and its state. Nil: it is not.
+-- Of a queue that is plain: the rank of all that waits in it, and how many those are. Nil: it is not.
 local function rankOfPlain(state)
-  if #state > #blankState then return nil end
-  local hasSettings, turn, _, slots, running, parked, high, medium, low =
-    struct.unpack(stateFormat, state)
-  if hasSettings == 1 or parked > 0 then return nil end
+  if not state or #state > #blankState or byte(state) == 1 then return nil end
+  local parked, high, medium, low = struct.unpack('<iiii', state, parkedAt)
+  if parked > 0 then return nil end
   local waiting = high + medium + low
   local rank = high == waiting and 0 or medium == waiting and 1 or low == waiting and 2
-  return rank or nil, turn, slots, running, waiting
+  return rank or nil, waiting
 end
 
 local function packPlain(turn, slots, running, rank, waiting)
@@ -52,35 +55,55 @@ local function leaveRest(key, name, rank, field, text, turn)
 end
 
 -- False: it is not plain, and the sweep ends.
-local function sweepLane(key, score, name, state, field, text)
+local function sweepLane(key, score, name, state, rank, waiting, field, text, tail)
   if not text or text == longMark then return false end
-  local rank, turn, slots, running, waiting = rankOfPlain(state)
+  local _, turn, _, slots, running = struct.unpack('<Bddii', state)
   local level = levelAt(defaultSettings, rank, now - struct.unpack('<d', text, 53))
   sweptLevel = sweptLevel or level
   if level ~= sweptLevel or score ~= scoreOf(level, turn) then return false end
   turn = nextNumber()
-  noteGrant(sub(text, 17, 52), 'T\31' .. name .. grantTail, turn, key, rank, level)
+  noteGrant(sub(text, 17, 52), recordHead .. name .. recordTail, turn, key, rank, level)
   local size = #sweptStates
   sweptStates[size + 1] = name
   sweptStates[size + 2] = packPlain(turn, slots + 1, running, rank, waiting - 1)
-  leaveRest(key, name, rank, field, text, turn)
+  if tail then append(joinedTails, field) end
+  leaveRest(key, name, rank, field, tail and text .. tail or text, turn)
   return true
+end
+
+-- By index: the tails of those that would else leave too little before them.
+local function readShortTails(fields, texts, waiting)
+  local tails, short, shortFields = {}, {}, {}
+  for index, text in ipairs(texts) do
+    local size = text and #text / packedSize or 0
+    if size <= leastBeforeTail and waiting[index] > leastBeforeTail then
+      short[#short + 1] = index
+      shortFields[#short] = fields[index]
+    end
+  end
+  for at, tail in ipairs(readFields(tailsKey, shortFields)) do tails[short[at]] = tail end
+  return tails
 end
 
 -- So many lanes from there on. False: the sweep ends.
 local function sweepStretch(indexKey, from, size)
   local found = call('ZRANGE', indexKey, from, from + size - 1, 'WITHSCORES')
-  local names, fields = {}, {}
+  local names, fields, ranks, waiting = {}, {}, {}, {}
   for at = 1, #found, 2 do names[#names + 1] = queueNameOf(found[at]) end
   local states = readFields(statesKey, names)
   for index, state in ipairs(states) do
-    local rank = state and rankOfPlain(state)
+    local rank, count = rankOfPlain(state)
     if not rank then break end
     fields[index] = rankTexts[rank] .. found[2 * index - 1]
+    ranks[index], waiting[index] = rank, count
   end
-  for index, text in ipairs(readFields(windowsKey, fields)) do
+  local texts = readFields(windowsKey, fields)
+  local tails = readShortTails(fields, texts, waiting)
+  for index, text in ipairs(texts) do
     local key, score = found[2 * index - 1], tonumber(found[2 * index])
-    if not sweepLane(key, score, names[index], states[index], fields[index], text) then return false end
+    local isSwept = sweepLane(key, score, names[index], states[index], ranks[index], waiting[index],
+      fields[index], text, tails[index])
+    if not isSwept then return false end
   end
   return #fields == size
 end
@@ -89,13 +112,14 @@ local function saveSweep(indexKey, alarmsKey)
   callWithAll('HSET', statesKey, sweptStates)
   callWithAll('HSET', windowsKey, sweptWindows)
   callWithAll('HDEL', windowsKey, emptyFields)
+  callWithAll('HDEL', tailsKey, joinedTails)
   callWithAll('ZADD', indexKey, sweptScores)
   callWithAll('ZREM', indexKey, emptyLanes)
   callWithAll('ZADD', alarmsKey, sweptAlarms)
   callWithAll('ZREM', alarmsKey, emptyLanes)
 end
 
-local function sweepSource(source)
+function sweepSource(source)
   local indexKey, alarmsKey = prefix .. 'index:' .. source, prefix .. 'alarms:' .. source
   if #dueIn(prefix .. 'parked:' .. source) + #dueIn(alarmsKey) > 0 then return end
   local from, size = 0, leastToSweep
@@ -105,5 +129,6 @@ local function sweepSource(source)
     from, size = from + size, size * 4
   end
   if grantedCount > 0 then saveSweep(indexKey, alarmsKey) end
+end
 end
 `;

@@ -26,17 +26,17 @@ end
 
 const granting = String.raw`
 local grant = meta.generation .. '.' .. whole(nextNumber())
-local since = whole(now)
 local records, order, granted = {}, {}, {}
 local grantedCount = 0
--- Of all grants of a take, what follows the name of the queue in a record without cost.
-local grantTail = sub(outRecord('T', '', grant, since, ''), 3)
+-- Of all grants of a take, what stands before the name of the queue in a record, and what after it.
+local blankRecord = outRecord('T', now, '', grant, '')
+local recordHead, recordTail = sub(blankRecord, 1, outQueueAt - 1), sub(blankRecord, outQueueAt)
 
 -- Of one queue and one take they differ in their cost alone.
 local function recordOf(entry)
   local queue = entry.queue
   if not queue.grantRecord then
-    queue.grantRecord = 'T\31' .. queue.name .. grantTail
+    queue.grantRecord = recordHead .. queue.name .. recordTail
   end
   return queue.grantRecord .. (entry.costText or '')
 end

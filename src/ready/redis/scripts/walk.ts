@@ -9,25 +9,25 @@
  * Where lanes stand is written once, at the end.
  */
 export const walk = String.raw`
-local nodes = {}
--- Whoever was served comes after all others of its level: most nodes come in their order, and stand in a
--- list. Only for the rest there is a heap.
-local inOrder, firstInOrder, lastInOrder = {}, 1, 0
 -- By class: the entry that waits for the tokens its queue shares. Nothing behind it is granted.
 local blocked = {}
 local isAskedSource = {}
 local maxDue = 100
 local firstBatch = 3
 
+local enterNode, firstNode, removeFirstNode
+
+do
+local nodes = {}
+-- Whoever was served comes after all others of its level: most nodes come in their order, and stand in a
+-- list. Only for the rest there is a heap.
+local inOrder, firstInOrder, lastInOrder = {}, 1, 0
+
 local function standsBefore(a, b)
   return a.score < b.score
 end
 
-local function isOlderLane(a, b)
-  return isOlder(headOf(a), headOf(b))
-end
-
-local function enterNode(node)
+function enterNode(node)
   if firstInOrder > lastInOrder or inOrder[lastInOrder].score <= node.score then
     lastInOrder = lastInOrder + 1
     inOrder[lastInOrder] = node
@@ -36,19 +36,24 @@ local function enterNode(node)
   end
 end
 
-local function firstNode()
+function firstNode()
   local first, other = inOrder[firstInOrder], nodes[1]
   if first and (not other or first.score < other.score) then return first end
   return other
 end
 
-local function removeFirstNode(node)
+function removeFirstNode(node)
   if node == inOrder[firstInOrder] then
     inOrder[firstInOrder] = nil
     firstInOrder = firstInOrder + 1
   else
     popFirst(nodes, standsBefore)
   end
+end
+end
+
+local function isOlderLane(a, b)
+  return isOlder(headOf(a), headOf(b))
 end
 
 -- Half a step behind a source of the same score: that may hold an older lane of the same queue.

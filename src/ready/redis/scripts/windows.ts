@@ -3,17 +3,24 @@
  * they became eligible, then by insert order. So the first is the oldest and, whatever the ageing, the
  * most urgent of its window: three heads tell all about a lane.
  *
- * `windows` has a field for each window that holds something. A short one is there as a whole, packed:
- * however many of them a script needs, it reads and writes them with one call each. Past 64 entries it
- * is long: the field only says so, and the entries are in `w:` rank and lane, a sorted set, until it is
- * empty.
+ * `windows` has a field for each window that holds something. A short one is there packed: however many
+ * of them a script needs, it reads and writes them with one call each. Past 64 entries it is long: the
+ * field only says so, and the entries are in `w:` rank and lane, a sorted set, until it is empty.
+ *
+ * Lua hashes every byte of every text that it makes. So what plain offers join to a short window goes
+ * into `tails`, once there are 8 in `windows`, and plain takes only read the rest: each of them works on a
+ * part. Whoever opens a window puts both together.
  */
 export const windows = String.raw`
 local windowsKey = prefix .. 'windows'
+local tailsKey = prefix .. 'tails'
 -- Of an entry: insert order (16 characters), id (36), when it became eligible by our clock (8), and
 -- by that of the line (8). The last is the score in a sorted set, and the rest its member.
 local memberSize, packedSize = 60, 68
 local maxShortSize = 64 * packedSize
+-- From this size on what comes goes into a tail. As long as there is one, this many are before it: a
+-- window of as many or fewer has none.
+local headSize, leastBeforeTail = 8 * packedSize, 4
 local longMark = 'long'
 -- To join a number to a text costs more than to look it up.
 local rankTexts = { [0] = '0', '1', '2' }
@@ -22,7 +29,7 @@ local changedWindows = {}
 local unreadWindows = {}
 
 local function queueNameOf(laneKey)
-  return sub(laneKey, 1, string.find(laneKey, '\n', 1, true) - 1)
+  return sub(laneKey, 1, find(laneKey, '\n', 1, true) - 1)
 end
 
 local function makeLane(key, queue)
@@ -77,6 +84,7 @@ local function needWindow(lane, rank)
     text = '',
     isLong = false,
     isChanged = false,
+    hasTail = false,
     taken = 0,
     head = false,
   }
@@ -89,6 +97,22 @@ local function becomeLong(window)
   window.isLong, window.text = true, ''
   window.key = prefix .. 'w:' .. window.field
   window.added, window.members, window.at, window.fetched, window.batch = {}, {}, 1, 0, 2
+end
+
+local function readTails(windows)
+  local tailed, fields = {}, {}
+  for _, window in ipairs(windows) do
+    if window.lane.queue[window.rank] > leastBeforeTail then
+      tailed[#tailed + 1] = window
+      fields[#fields + 1] = window.field
+    end
+  end
+  for index, tail in ipairs(readFields(tailsKey, fields)) do
+    if tail then
+      local window = tailed[index]
+      window.text, window.hasTail = window.text .. tail, true
+    end
+  end
 end
 
 local function readWindows()
@@ -104,6 +128,7 @@ local function readWindows()
       window.text = stored
     end
   end
+  readTails(unread)
 end
 
 local function windowOf(lane, rank)
@@ -273,7 +298,7 @@ end
 
 -- A field of a long one is written when it has become long, and deleted when it is empty.
 local function saveWindows()
-  local stored, empty = {}, {}
+  local stored, empty, joined = {}, {}, {}
   for _, window in ipairs(changedWindows) do
     local text = window.text
     if window.isLong then
@@ -282,6 +307,7 @@ local function saveWindows()
     elseif window.taken > 0 then
       text = sub(text, window.taken * packedSize + 1)
     end
+    if window.hasTail then joined[#joined + 1] = window.field end
     if text == '' then
       empty[#empty + 1] = window.field
     elseif text ~= longMark or not window.wasLong then
@@ -291,5 +317,6 @@ local function saveWindows()
   end
   callWithAll('HSET', windowsKey, stored)
   callWithAll('HDEL', windowsKey, empty)
+  callWithAll('HDEL', tailsKey, joined)
 end
 `;
