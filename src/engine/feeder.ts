@@ -91,6 +91,11 @@ export class Feeder {
     if (rows.length > 0) this.#wake?.();
   }
 
+  /** Some of its line was left, as far as is known here: what comes now is left as well, as a rule. */
+  isBehind(window: Window): boolean {
+    return this.#behind.size > 0 && this.#behind.has(window);
+  }
+
   /** The ready queue was away or closed, and is told as soon as it is back. */
   noteUnoffered(offers: readonly Offer[]): void {
     this.#unoffered.add(offers);

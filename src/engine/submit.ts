@@ -271,6 +271,7 @@ export class Submit {
     const made: Made[] = [];
     const offers: Offer[] = [];
     const claimed = new Map<TaskId, ClaimedRow>();
+    const isBehind = ofLatest((window: Window) => this.#parts.feeder.isBehind(window));
     for (const [index, task] of tasks.entries()) {
       const outcome = submitted[index];
       if (outcome?.kind !== 'created') continue;
@@ -279,16 +280,17 @@ export class Submit {
         this.#parts.feeder.noteDue(outcome.eligibleAtMs - outcome.createdAt.getTime());
       }
       if (outcome.status !== 'queued') continue;
-      const known = toKnownTask(task, outcome);
       const claim = outcome.isClaimed ? early.get(task.taskId) : undefined;
       if (claim !== undefined) {
+        const known = toKnownTask(task, outcome);
         const lapsesAfterMs = claim.start ? undefined : claim.unstartedMs;
         const row = firstAttempt(claim, known, outcome.eligibleAtMs, lapsesAfterMs);
         claimed.set(task.taskId, row);
         continue;
       }
-      if (task.runAt === null && task.delaySeconds === null) {
-        this.#parts.recent.noteTask(task.taskId, known);
+      // What is left in line is fed with what it is.
+      if (task.runAt === null && task.delaySeconds === null && !isBehind(task.window)) {
+        this.#parts.recent.noteTask(task.taskId, toKnownTask(task, outcome));
       }
       offers.push(toOffer(task, outcome));
     }
@@ -334,6 +336,15 @@ class WindowCache {
     }
     return (this.#latest = { lane: { queue, taskType, capabilities }, priority });
   }
+}
+
+/** Asked once for as many as are the same in a row. */
+function ofLatest<Key, Value>(ask: (key: Key) => Value): (key: Key) => Value {
+  let latest: { readonly key: Key; readonly value: Value } | null = null;
+  return (key) => {
+    if (latest?.key !== key) latest = { key, value: ask(key) };
+    return latest.value;
+  };
 }
 
 function isMember({ workflowId }: Prepared): boolean {
