@@ -42,7 +42,7 @@ async function main(command: LabCommand): Promise<number> {
   try {
     flags = readFlags(command, process.argv.slice(2));
   } catch (error) {
-    return refuse((error as Error).message);
+    return refuse(`${(error as Error).message}\n(add --help for what is possible)`);
   }
   if (flags === null) {
     printHelp(command);
