@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util';
 import { openEngine, type Engine } from '../src/engine/open-engine.js';
-import type { ClaimedTask } from '../src/protocol/api.js';
+import type { ClaimedTask } from '../src/protocol/workers-api.js';
 import { startPostgres } from '../test/support/services/postgres-server.js';
 
 /**

@@ -5,7 +5,7 @@ import { Probe } from '../../lab/limits/probe.js';
 import type { Call } from '../../lab/limits/stand-in.js';
 import type { Lab } from '../../lab/shared/lab.js';
 import type { Spread } from '../../lab/shared/measure.js';
-import type { TaskDraft } from '../../src/protocol/api.js';
+import type { TaskDraft } from '../../src/protocol/tasks-api.js';
 
 export interface Arrangement {
   readonly title: string;

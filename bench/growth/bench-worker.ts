@@ -1,6 +1,6 @@
 import type { WorkerId } from '../../src/domain/ids.js';
 import type { Engine } from '../../src/engine/open-engine.js';
-import type { ClaimedTask } from '../../src/protocol/api.js';
+import type { ClaimedTask } from '../../src/protocol/workers-api.js';
 
 const patienceMs = 10_000;
 

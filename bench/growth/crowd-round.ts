@@ -1,7 +1,7 @@
 import { setMaxListeners } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Engine } from '../../src/engine/open-engine.js';
-import type { ClaimedTask } from '../../src/protocol/api.js';
+import type { ClaimedTask } from '../../src/protocol/workers-api.js';
 import { quantile } from '../run/summary.js';
 import { BenchWorker } from './bench-worker.js';
 import type { Drafts } from './drafts.js';

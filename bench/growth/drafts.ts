@@ -1,4 +1,4 @@
-import type { TaskDraft } from '../../src/protocol/api.js';
+import type { TaskDraft } from '../../src/protocol/tasks-api.js';
 
 const text = 'x'.repeat(100);
 

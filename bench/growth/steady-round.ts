@@ -1,5 +1,5 @@
 import type { Engine } from '../../src/engine/open-engine.js';
-import type { ClaimedTask } from '../../src/protocol/api.js';
+import type { ClaimedTask } from '../../src/protocol/workers-api.js';
 import { quantile } from '../run/summary.js';
 import { BenchWorker } from './bench-worker.js';
 import type { Drafts } from './drafts.js';

@@ -1,5 +1,6 @@
 import type { Priority } from '../../src/domain/priority.js';
-import type { QueueChange, TaskDraft } from '../../src/protocol/api.js';
+import type { QueueChange } from '../../src/protocol/queues-api.js';
+import type { TaskDraft } from '../../src/protocol/tasks-api.js';
 import { seededRandom } from '../shared/measure.js';
 import type { RateBound, SlotBound } from './history.js';
 

@@ -1,5 +1,7 @@
 import type { WorkerId } from '../../src/domain/ids.js';
-import type { ClaimedTask, Report, SluiceApi, TaskDraft } from '../../src/protocol/api.js';
+import type { SluiceApi } from '../../src/protocol/api.js';
+import type { TaskDraft } from '../../src/protocol/tasks-api.js';
+import type { ClaimedTask, Report } from '../../src/protocol/workers-api.js';
 import type { Lab } from '../shared/lab.js';
 import { FuzzedService } from './service.js';
 

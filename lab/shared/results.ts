@@ -24,6 +24,8 @@ export interface Measurements {
 
 const root = join(import.meta.dirname, '../..');
 
+const none: ReadonlyMap<string, string> = new Map();
+
 /** What was measured last of every scenario. Quick runs have a file of their own. */
 export class Results {
   readonly #measurements: Measurements;
@@ -53,10 +55,14 @@ export class Results {
     copyFileSync(this.#path, path);
   }
 
+  /** What was not measured on this machine stays as it is. */
   async writeDocument(): Promise<void> {
     const { name } = this.#measurements;
-    const text = [...heading(this.#measurements), ...this.#read().map(section)].join('\n\n');
     const document = join(root, `docs/${name}-measured.md`);
+    const written = existsSync(document) ? sectionsOf(readFileSync(document, 'utf8')) : none;
+    const measured = new Map(this.#read().map((result) => [result.name, section(result)]));
+    const sections = chosenSections(this.#names, measured, written);
+    const text = [...heading(this.#measurements), ...sections].join('\n\n');
     writeFileSync(document, await prettier.format(text, { parser: 'markdown', printWidth: 100 }));
   }
 
@@ -86,6 +92,21 @@ export function printRows(rows: readonly Row[]): void {
     table.push([what, wanted, measured, verdict === 'noted' ? '' : verdict]);
   }
   console.log(table.toString());
+}
+
+/** By name. */
+export function sectionsOf(document: string): ReadonlyMap<string, string> {
+  const [, ...sections] = document.split(/^(?=## )/m);
+  return new Map(sections.map((text) => [/^## (.*)$/m.exec(text)?.[1] ?? '', text.trim()]));
+}
+
+/** In the order of the names; what is new goes before what is written. */
+export function chosenSections(
+  names: readonly string[],
+  measured: ReadonlyMap<string, string>,
+  written: ReadonlyMap<string, string>,
+): string[] {
+  return names.flatMap((name) => measured.get(name) ?? written.get(name) ?? []);
 }
 
 export function callOf({ name, command }: Measurements): string {

@@ -1,7 +1,9 @@
 import { join } from 'node:path';
 import { HttpApi } from '../../src/client/http-api.js';
 import type { TaskId } from '../../src/domain/ids.js';
-import type { QueueChange, SluiceApi, TaskDraft } from '../../src/protocol/api.js';
+import type { SluiceApi } from '../../src/protocol/api.js';
+import type { QueueChange } from '../../src/protocol/queues-api.js';
+import type { TaskDraft } from '../../src/protocol/tasks-api.js';
 import { getFreePort } from '../../test/support/services/free-port.js';
 import {
   askRedis,

@@ -1,5 +1,5 @@
 import { hasEnded } from '../../src/domain/task-state.js';
-import type { ClaimedTask } from '../../src/protocol/api.js';
+import type { ClaimedTask } from '../../src/protocol/workers-api.js';
 import { queueNames, resumeQueue } from './queue-steps.js';
 import type { Server } from './server.js';
 import type { Task } from './task-book.js';

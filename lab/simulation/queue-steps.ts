@@ -1,5 +1,5 @@
 import type { RateLimit } from '../../src/domain/queue-settings.js';
-import type { QueueChange } from '../../src/protocol/api.js';
+import type { QueueChange } from '../../src/protocol/queues-api.js';
 import type { Random } from './random.js';
 import type { Server } from './server.js';
 import type { Step } from './steps.js';

@@ -1,5 +1,5 @@
 import type { TaskId } from '../../src/domain/ids.js';
-import type { Receipt, TaskDraft } from '../../src/protocol/api.js';
+import type { Receipt, TaskDraft } from '../../src/protocol/tasks-api.js';
 import { queueNames } from './queue-steps.js';
 import { Random } from './random.js';
 import type { Step } from './steps.js';

@@ -1,5 +1,10 @@
 import type { Lease, TaskId, WorkerId } from '../../src/domain/ids.js';
-import type { ClaimedTask, PollRequest, Report, ReportAnswer } from '../../src/protocol/api.js';
+import type {
+  ClaimedTask,
+  PollRequest,
+  Report,
+  ReportAnswer,
+} from '../../src/protocol/workers-api.js';
 import type { Delivered } from './ledger.js';
 import type { Server } from './server.js';
 import { simulatedSettings } from './server.js';

@@ -1,5 +1,5 @@
 import type { AttemptError } from '../../src/domain/attempt-error.js';
-import type { PollRequest, Report } from '../../src/protocol/api.js';
+import type { PollRequest, Report } from '../../src/protocol/workers-api.js';
 import type { Delivered } from './ledger.js';
 import type { Random } from './random.js';
 import type { Server } from './server.js';

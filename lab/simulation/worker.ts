@@ -1,5 +1,5 @@
 import type { Lease, TaskId, WorkerId } from '../../src/domain/ids.js';
-import type { WorkerOffer } from '../../src/protocol/api.js';
+import type { WorkerOffer } from '../../src/protocol/workers-api.js';
 import type { Delivered } from './ledger.js';
 
 /** A worker as the others see it: what it says, and what it holds. */

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { TaskId } from '../../src/domain/ids.js';
-import type { TaskDraft, TaskView } from '../../src/protocol/api.js';
+import type { TaskDraft, TaskView } from '../../src/protocol/tasks-api.js';
 import { until } from '../../test/support/until.js';
 import { Child } from '../shared/child.js';
 import {

@@ -1,4 +1,4 @@
-import type { Page, PageRequest } from '../protocol/api.js';
+import type { Page, PageRequest } from '../protocol/page.js';
 
 export async function everyPage<Item>(
   list: (page: PageRequest) => Promise<Page<Item>>,

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 
 import { defaultQueueSettings, type QueueSettings } from '../domain/queue-settings.js';
-import type { QueueLive, QueueView } from '../protocol/api.js';
+import type { QueueLive, QueueView } from '../protocol/queues-api.js';
 import { pauseText } from './queue-text.js';
 
 const none = { high: 0, medium: 0, low: 0 };

@@ -1,6 +1,6 @@
 import { countText, limitText } from '../domain/limit-text.js';
 import type { QueueLimit } from '../domain/queue-settings.js';
-import type { LimitView, QueueView } from '../protocol/api.js';
+import type { LimitView, QueueView } from '../protocol/queues-api.js';
 import { readableSeconds } from './readable.js';
 
 /** gpt-4o: 500 requests a minute, 30,000 tokens a minute, 20 at once */

@@ -4,7 +4,7 @@ import type {
   DeadLetterFilter,
   DeadLetterReplay,
   ReplayedDeadLetters,
-} from '../protocol/api.js';
+} from '../protocol/dead-letters-api.js';
 import { paint } from './output.js';
 
 /** Call after call until there are no more; with a bar where a person looks and it takes a while. */

@@ -1,7 +1,7 @@
 import { SluiceError, type FieldError } from '../domain/errors.js';
 import type { JsonObject } from '../domain/json.js';
-import type { TaskDraft } from '../protocol/api.js';
 import { defined } from '../protocol/defined.js';
+import type { TaskDraft } from '../protocol/tasks-api.js';
 import { checkInput, summary } from '../worker/input-schema.js';
 import { NotJsonError, toJson } from '../worker/to-json.js';
 import type { TaskDefaults, TaskDefinition } from './define-task.js';

@@ -1,41 +1,40 @@
 import { hasEnded } from '../domain/task-state.js';
 import type { TaskId, WorkerId } from '../domain/ids.js';
+import type { SluiceApi } from '../protocol/api.js';
 import type {
-  Cancellation,
-  CreatedKey,
   DeadLetterFilter,
   DeadLetterPattern,
   DeadLetterReplay,
-  Explanation,
-  Heartbeat,
-  HeartbeatAnswer,
-  Held,
-  KeyDraft,
-  KeyView,
-  LimitView,
-  Page,
-  PageRequest,
-  PollAnswer,
-  PollRequest,
-  QueueChange,
-  QueueView,
-  Receipt,
-  Registered,
-  Registration,
   ReplayedDeadLetters,
+} from '../protocol/dead-letters-api.js';
+import type { CreatedKey, KeyDraft, KeyView } from '../protocol/keys-api.js';
+import type { Page, PageRequest } from '../protocol/page.js';
+import type { LimitView, QueueChange, QueueView } from '../protocol/queues-api.js';
+import type { Scaling } from '../protocol/scaling-api.js';
+import type { Statistics } from '../protocol/statistics-api.js';
+import type {
+  Cancellation,
+  Explanation,
+  Receipt,
   ReplayRequest,
-  Report,
-  ReportAnswer,
-  Scaling,
-  SluiceApi,
-  Statistics,
   SubmitOutcome,
   TaskChange,
   TaskDraft,
   TaskFilter,
   TaskView,
+} from '../protocol/tasks-api.js';
+import type {
+  Heartbeat,
+  HeartbeatAnswer,
+  Held,
+  PollAnswer,
+  PollRequest,
+  Registered,
+  Registration,
+  Report,
+  ReportAnswer,
   WorkerView,
-} from '../protocol/api.js';
+} from '../protocol/workers-api.js';
 import type { RateLimit } from '../domain/queue-settings.js';
 import { bounds } from '../protocol/bounds.js';
 import { taskIdFromWire, timestampToWire } from '../protocol/common-wire.js';

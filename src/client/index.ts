@@ -4,6 +4,15 @@ export type { JsonObject, JsonValue } from '../domain/json.js';
 export type { Priority } from '../domain/priority.js';
 export type { TaskState } from '../domain/task-state.js';
 export type * from '../protocol/api.js';
+export type * from '../protocol/caller.js';
+export type * from '../protocol/dead-letters-api.js';
+export type * from '../protocol/keys-api.js';
+export type * from '../protocol/page.js';
+export type * from '../protocol/queues-api.js';
+export type * from '../protocol/scaling-api.js';
+export type * from '../protocol/statistics-api.js';
+export type * from '../protocol/tasks-api.js';
+export type * from '../protocol/workers-api.js';
 export { connect, type ConnectOptions } from './connect.js';
 export {
   defineTask,

@@ -1,13 +1,11 @@
 import { SluiceError } from '../domain/errors.js';
 import type { TaskId } from '../domain/ids.js';
-import type {
-  QueueChange,
-  QueueView,
-  SluiceApi,
-  SubmitOutcome,
-  TaskDraft,
-} from '../protocol/api.js';
+import type { SluiceApi } from '../protocol/api.js';
 import { bounds } from '../protocol/bounds.js';
+import { defined } from '../protocol/defined.js';
+import type { QueueChange, QueueView } from '../protocol/queues-api.js';
+import type { SubmitOutcome, TaskDraft } from '../protocol/tasks-api.js';
+import { Batcher } from '../runtime/batcher.js';
 import type { TaskHandler } from '../worker/handler.js';
 import { Worker, type WorkerOptions } from '../worker/worker.js';
 import type { TaskDefinition } from './define-task.js';
@@ -35,13 +33,19 @@ export interface QueueControl {
 interface Pace {
   readonly size: number;
   readonly calls: number;
+  /** Whether tasks that are submitted one by one go together. */
+  readonly gathers: boolean;
 }
 
-/** Far away, calls that are made together need not arrive in order. */
-const oneByOne: Pace = { size: bounds.batchSize, calls: 1 };
+/** Far away, calls that are made together need not arrive in order, and each of them costs a request. */
+const oneByOne: Pace = { size: bounds.batchSize, calls: 1, gathers: true };
 
-/** Where they do, the next ones are made while the last one is written. */
-export const overlapping: Pace = { size: 1_000, calls: 3 };
+/** Where they do, the next ones are made while the last one is written; the engine gathers. */
+export const overlapping: Pace = { size: 1_000, calls: 3, gathers: false };
+
+/** So many requests with what was gathered are under way at once: one that is slow holds up nobody else. */
+const gatheredCalls = 4;
+const maxGathered = 200;
 
 /** Everything a program does with Sluice; the same whether it is embedded or far away. */
 export class SluiceClient implements AsyncDisposable {
@@ -49,6 +53,7 @@ export class SluiceClient implements AsyncDisposable {
   readonly api: SluiceApi;
   readonly #closeApi: () => Promise<void>;
   readonly #pace: Pace;
+  readonly #gathered: Batcher<TaskDraft, SubmitOutcome | undefined>;
   readonly #workers = new Set<Worker>();
   #closing: Promise<void> | null = null;
 
@@ -56,6 +61,13 @@ export class SluiceClient implements AsyncDisposable {
     this.api = api;
     this.#closeApi = closeApi;
     this.#pace = pace;
+    this.#gathered = new Batcher({
+      flush: (drafts) => api.submitMany(drafts),
+      maxItems: maxGathered,
+      concurrency: gatheredCalls,
+      // Whether some of them were accepted is not known: none is sent again.
+      judge: () => 'outage',
+    });
   }
 
   async submit<Input extends object, Result>(
@@ -63,8 +75,10 @@ export class SluiceClient implements AsyncDisposable {
     input: Input,
     options?: SubmitOptions,
   ): Promise<TaskHandle<Result>> {
-    const { taskId } = await this.api.submit(await drafting(definition)(input, options));
-    return new TaskHandle(taskId, this.api);
+    const draft = await drafting(definition)(input, options);
+    const submitted = this.#submitted<Result>(await this.#submitOne(draft));
+    if (submitted.kind === 'refused') throw submitted.error;
+    return submitted.handle;
   }
 
   /**
@@ -130,6 +144,12 @@ export class SluiceClient implements AsyncDisposable {
     await this.#closeApi();
   }
 
+  /** Not by the call for one, which also finds out its position. */
+  async #submitOne(draft: TaskDraft): Promise<SubmitOutcome | undefined> {
+    if (this.#pace.gathers) return asAlone(await this.#gathered.add(draft));
+    return (await this.api.submitMany([draft]))[0];
+  }
+
   async #submitDrafts<Result>(
     drafts: readonly (TaskDraft | SluiceError)[],
   ): Promise<SubmittedTask<Result>[]> {
@@ -148,6 +168,17 @@ export class SluiceClient implements AsyncDisposable {
       ? { kind: 'accepted', handle: new TaskHandle<Result>(outcome.receipt.taskId, this.api) }
       : { kind: 'refused', error: new SluiceError(outcome.code, outcome.detail, outcome) };
   }
+}
+
+/** Whoever submitted one does not know of the others that it went with. */
+function asAlone(outcome: SubmitOutcome | undefined): SubmitOutcome | undefined {
+  if (outcome?.kind !== 'refused') return outcome;
+  const withoutPlace = (text: string) => text.replaceAll(/\/tasks\/\d+(?=\/)/g, '');
+  const errors = outcome.errors?.map(({ path, message }) => ({
+    path: withoutPlace(path),
+    message,
+  }));
+  return { ...outcome, ...defined({ errors }), detail: withoutPlace(outcome.detail) };
 }
 
 /** In order; one that is refused does not sink the rest. */

@@ -1,7 +1,8 @@
-import { expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 
 import { SluiceError } from '../domain/errors.js';
-import type { SluiceApi, SubmitOutcome, TaskDraft } from '../protocol/api.js';
+import type { SluiceApi } from '../protocol/api.js';
+import type { SubmitOutcome, TaskDraft } from '../protocol/tasks-api.js';
 import { defineTask } from './define-task.js';
 import { overlapping, SluiceClient } from './sluice-client.js';
 
@@ -83,4 +84,48 @@ it('R-CH8: far away, where calls may overtake one another, they are made one by 
   expect(await calls.made()).toBe(2);
   calls.settle[1]?.accept();
   expect(await submitting).toHaveLength(6_000);
+});
+
+describe('submitted one by one, far away', () => {
+  const far = (calls: Calls) => new SluiceClient(calls.api, async () => undefined);
+  const submitting = (client: SluiceClient, from: number, count: number) =>
+    Array.from({ length: count }, (_, index) => client.submit(task, { n: from + index }));
+  const sizes = ({ drafts }: Calls) => drafts.map(({ length }) => length);
+
+  it('R-LA3: those that come together go in one call, and each hears of its own', async () => {
+    const calls = new Calls();
+    const submits = submitting(far(calls), 0, 50);
+    expect(await calls.made()).toBe(1);
+    expect(sizes(calls)).toEqual([50]);
+    calls.settle[0]?.accept();
+    const ids = (await Promise.all(submits)).map(({ id }) => id);
+    expect(ids).toEqual(Array.from({ length: 50 }, (_, n) => `task ${n}`));
+  });
+
+  it('R-LA3: a call that takes long holds up the next ones only when many do', async () => {
+    const calls = new Calls();
+    const client = far(calls);
+    const submits = [];
+    for (let n = 0; n < 6; n++) {
+      submits.push(...submitting(client, n, 1));
+      await calls.made();
+    }
+    expect(sizes(calls)).toEqual([1, 1, 1, 1]);
+    calls.settle[2]?.accept();
+    await expect(submits[2]).resolves.toMatchObject({ id: 'task 2' });
+    await calls.made();
+    expect(sizes(calls)).toEqual([1, 1, 1, 1, 2]);
+    for (const { accept } of calls.settle) accept();
+    await Promise.all(submits);
+  });
+
+  it('nothing is sent again when a call fails: all of it fails', async () => {
+    const calls = new Calls();
+    const submits = submitting(far(calls), 0, 3);
+    await calls.made();
+    calls.settle[0]?.fail();
+    const settled = await Promise.allSettled(submits);
+    expect(settled.map(({ status }) => status)).toEqual(['rejected', 'rejected', 'rejected']);
+    expect(await calls.made()).toBe(1);
+  });
 });

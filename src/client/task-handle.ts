@@ -1,8 +1,8 @@
 import type { AttemptError } from '../domain/attempt-error.js';
 import type { TaskId } from '../domain/ids.js';
 import { hasEnded, type TaskState } from '../domain/task-state.js';
-import type { Cancellation, TaskApi, TaskView } from '../protocol/api.js';
 import { bounds } from '../protocol/bounds.js';
+import type { Cancellation, TaskApi, TaskView } from '../protocol/tasks-api.js';
 import { outlastingOutages } from './outlasting-outages.js';
 import type { Serialized } from './serialized.js';
 

@@ -1,7 +1,8 @@
 import { timingSafeEqual } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Scope } from '../domain/scopes.js';
-import type { CreatedKey, KeyApi, KeyDraft, KeyView, Page, PageRequest } from '../protocol/api.js';
+import type { CreatedKey, KeyApi, KeyDraft, KeyView } from '../protocol/keys-api.js';
+import type { Page, PageRequest } from '../protocol/page.js';
 import { Loop } from '../runtime/loop.js';
 import {
   findKeysChanged,

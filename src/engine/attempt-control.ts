@@ -1,6 +1,6 @@
 import { SluiceError } from '../domain/errors.js';
 import type { Lease, TaskId } from '../domain/ids.js';
-import type { Held } from '../protocol/api.js';
+import type { Held } from '../protocol/workers-api.js';
 import { Batcher } from '../runtime/batcher.js';
 import { findAttempts } from '../store/find-attempts.js';
 import { letGoOfCancelled } from '../store/hold-workflows.js';

@@ -1,7 +1,7 @@
 import { SluiceError } from '../domain/errors.js';
 import type { TaskId } from '../domain/ids.js';
 import { isLeased } from '../domain/task-state.js';
-import type { Cancellation, TaskFilter } from '../protocol/api.js';
+import type { Cancellation, TaskFilter } from '../protocol/tasks-api.js';
 import {
   cancelTasks,
   findCancellable,
@@ -80,11 +80,13 @@ export class Cancel {
   async #cancel(taskIds: readonly TaskId[]): Promise<readonly CancelledRow[]> {
     if (taskIds.length === 0) return [];
     const { db, ready } = this.#context;
+    const askedMs = this.#slots.nowMs();
     const rows = await patiently(() => cancelTasks(db, taskIds, instant(this.#context)));
     const running = rows.filter(({ from }) => isLeased(from));
     await ready.remove(rows.map(({ taskId }) => taskId));
     await this.#slots.free(
       running.map(({ taskId, queue, cost }) => ({ taskId, queue, reserved: cost, usage: null })),
+      askedMs,
     );
     for (const row of rows) this.#tell(row);
     return rows;

@@ -61,10 +61,13 @@ export class Checkpoints {
     if (levels.length > 0) await startLevels(this.#context.db, levels, instant(this.#context));
   }
 
-  /** This process alone grants, and grants no more: what follows may go on from here exactly. */
-  async saveFinally(): Promise<void> {
-    await this.save();
-    await closeLevels(this.#context.db);
+  /**
+   * This process alone grants, and grants no more: what follows may go on from here exactly. Not if
+   * another one may grant by now: its levels count, and not these.
+   */
+  async saveFinally(isAlone: () => boolean): Promise<void> {
+    if (isAlone()) await this.save();
+    if (isAlone()) await closeLevels(this.#context.db);
   }
 
   /** What every bucket goes on with; from here on grants may go unrecorded for a while again. */

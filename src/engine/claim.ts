@@ -1,6 +1,6 @@
 import type { TaskId, WorkerId } from '../domain/ids.js';
-import type { ClaimedTask } from '../protocol/api.js';
 import type { TaskEvent } from '../protocol/events.js';
+import type { ClaimedTask } from '../protocol/workers-api.js';
 import type { TakeAnswer, Taken } from '../ready/ready-queue.js';
 import { Batcher, type Settled } from '../runtime/batcher.js';
 import { claimTasks, type ClaimedRow } from '../store/claim-tasks.js';
@@ -10,16 +10,13 @@ import { instant, judgeDatabaseFailure, tellAll, type EngineContext } from './co
 import type { PollWaiters } from './poll-waiters.js';
 import type { RecentWork } from './recent-work.js';
 import type { Slots } from './slots.js';
-import type { Wish } from './wish.js';
+import { staleMs, type Wish } from './wish.js';
 
 /**
  * Less than the slots of a large worker: one half of it is claimed while the other half runs. In one
  * statement all of it would run together and then wait together.
  */
 const maxClaimsAtOnce = 400;
-
-/** What was taken longer ago than this is given up: its slot may be given to others soon. */
-const staleMs = 5_000;
 
 type TakenEntries = TakeAnswer & { kind: 'taken' };
 
@@ -59,8 +56,8 @@ export class Claim {
     workerId: WorkerId,
     { entries, generation }: TakenEntries,
     start: boolean,
+    takenMs: number,
   ): Promise<ClaimedTask[]> {
-    const takenMs = performance.now();
     const claims = await this.#settle(
       entries.map((entry) => ({ entry, generation, takenMs, workerId, start })),
     );
@@ -92,7 +89,7 @@ export class Claim {
       const row = rows.get(taskId);
       if (row !== undefined) granted.push({ wish, row });
     }
-    await this.#noteGranted(granted);
+    this.#noteGranted(granted);
     for (const { taskId, settle } of all) settle(rows.get(taskId) ?? null);
   }
 
@@ -112,13 +109,13 @@ export class Claim {
     );
   }
 
-  async #noteGranted(granted: readonly Granted[]): Promise<void> {
+  #noteGranted(granted: readonly Granted[]): void {
     for (const { wish, row } of granted) {
       if (wish.start && row.workflowId === null) {
         this.#recent.claimed(row.lease, toKnown(row, wish.entry));
       }
     }
-    await this.#slots.confirm(granted.map(({ wish }) => wish.entry));
+    this.#slots.confirmSoon(granted.map(({ wish }) => wish.entry));
     tellAll(this.#context, granted, toClaimedEvent);
   }
 
@@ -149,7 +146,7 @@ export class Claim {
       if (row === null) refused.push(wish.entry);
       else granted.push({ wish, row });
     }
-    await this.#noteGranted(granted);
+    this.#noteGranted(granted);
     if (refused.length > 0) await ready.refund(refused);
     return answers;
   }

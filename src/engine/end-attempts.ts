@@ -1,5 +1,5 @@
 import type { Cost } from '../domain/queue-settings.js';
-import type { Held } from '../protocol/api.js';
+import type { Held } from '../protocol/workers-api.js';
 import { endAttempts, type AttemptEnd, type EndedRow } from '../store/end-attempts.js';
 import { instant, tell, type EngineContext } from './context.js';
 import type { Feeder } from './feeder.js';
@@ -25,6 +25,7 @@ export class EndAttempts {
   /** Answers with those whose lease was still good. */
   async end(ends: readonly ReportedEnd[]): Promise<readonly EndedRow[]> {
     if (ends.length === 0) return [];
+    const askedMs = this.#slots.nowMs();
     const rows = await endAttempts(this.#context.db, ends, instant(this.#context));
     const byLease = new Map(ends.map((end) => [end.lease, end]));
     const finished = rows.map(({ taskId, lease, queue, cost }) => ({
@@ -33,7 +34,7 @@ export class EndAttempts {
       reserved: cost,
       usage: byLease.get(lease)?.usage ?? null,
     }));
-    await this.#slots.free(finished);
+    await this.#slots.free(finished, askedMs);
     for (const row of rows) {
       const end = byLease.get(row.lease);
       if (end !== undefined) this.#note(row, end);

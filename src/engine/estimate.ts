@@ -1,6 +1,7 @@
 import { settingsUnder } from '../domain/circuit.js';
 import type { Cost } from '../domain/queue-settings.js';
 import { estimateWaitMs, type WaitFactors } from '../domain/wait-estimate.js';
+import type { LiveQueue } from '../ready/ready-queue.js';
 import { approximateNow, type EngineContext } from './context.js';
 import type { QueueDirectory } from './queue-directory.js';
 import { pauseLeftMs } from './queue-pause.js';
@@ -16,6 +17,8 @@ export class Estimate {
   readonly #context: EngineContext;
   readonly #queues: QueueDirectory;
   readonly #throughput: Throughput;
+  /** Looks that are under way, by queue. */
+  readonly #looks = new Map<string, Promise<LiveQueue>>();
 
   constructor(context: EngineContext, queues: QueueDirectory, throughput: Throughput) {
     this.#context = context;
@@ -38,7 +41,7 @@ export class Estimate {
     // What it costs to look is paid by queues with limits only.
     const isLimited = limits.length > 0 || maxConcurrency !== null;
     const averageSeconds = this.#throughput.averageDurationSeconds(nowMs, queue);
-    const live = isLimited ? await this.#context.ready.live(queue) : null;
+    const live = isLimited ? await this.#look(queue) : null;
     return {
       pausedForMs: pauseLeftMs({ settings, circuit }, nowMs),
       buckets: live?.buckets ?? [],
@@ -48,5 +51,14 @@ export class Estimate {
       started: this.#throughput.lastMinute(nowMs, queue).started,
       busyMs: live === null ? minuteMs : (live.oldestAgeMs ?? 0),
     };
+  }
+
+  /** Those who are accepted together have one look for all of them. */
+  #look(queue: string): Promise<LiveQueue> {
+    const underWay = this.#looks.get(queue);
+    if (underWay !== undefined) return underWay;
+    const look = this.#context.ready.live(queue).finally(() => this.#looks.delete(queue));
+    this.#looks.set(queue, look);
+    return look;
   }
 }

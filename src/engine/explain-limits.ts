@@ -9,7 +9,7 @@ import {
   sharedBucket,
   tokensAt,
 } from '../domain/token-bucket.js';
-import type { WaitReason } from '../protocol/api.js';
+import type { WaitReason } from '../protocol/tasks-api.js';
 import type { LiveBucket } from '../ready/ready-queue.js';
 import type { ReadyRow } from '../store/task-row.js';
 import { bucketWaitMs } from './queue-view.js';

@@ -15,6 +15,8 @@ const maxFedAtOnce = 1_000;
 const maxFedParameters = 2_000;
 /** So many wait ready in a window that is fed. More would only take up memory: a feed takes milliseconds. */
 const fedAhead = 2_000;
+/** Where others take, too, it is looked at many times a second, and no more often. */
+const sharedFedAhead = 4_000;
 /** Of a window among many hungry ones; with as many places free, a window is worth feeding. */
 const leastShare = 100;
 const maxDueAtOnce = 2_000;
@@ -225,7 +227,7 @@ export class Feeder {
     const roomy = windows.filter((window, index) => {
       const look = looks[index];
       if (look?.left === null) this.#behind.delete(window);
-      return look?.left && look.room >= this.#worthFeeding(window);
+      return look?.left && this.#wantedIn(window, look.room) >= this.#worthFeeding(window);
     });
     if (roomy.length === 0) return;
     await withFeedTurns(this.#context.db, roomy, async (areOurs) => {
@@ -266,18 +268,18 @@ export class Feeder {
     });
   }
 
-  /** So large may parameters be that come with what is fed. Of a shared ready queue others may take it. */
+  /** So large may parameters be that come with what is fed. */
   #bytesForEach(hungry: readonly Hungry[]): number {
-    if (this.#isShared) return 0;
     const tasks = hungry.reduce((sum, { limit }) => sum + limit, 0);
-    return Math.min(maxFedParameters, this.#recent.roomForEach(tasks));
+    const bytes = this.#isShared
+      ? this.#recent.sharedRoomForEach(tasks)
+      : this.#recent.roomForEach(tasks);
+    return Math.min(maxFedParameters, bytes);
   }
 
-  /** All that there is room for where others take, too: this one hears of it only now and then. */
   #wantedIn({ lane }: Window, room: number): number {
-    if (this.#isShared) return room;
     const { maxReady } = this.#queues.settingsOf(lane.queue);
-    return room - Math.max(0, maxReady - fedAhead);
+    return room - Math.max(0, maxReady - (this.#isShared ? sharedFedAhead : fedAhead));
   }
 
   /** A statement for every place that falls free would be one statement a task. */

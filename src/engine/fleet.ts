@@ -1,7 +1,7 @@
 import { SluiceError } from '../domain/errors.js';
 import { IdSource, type TaskId, type WorkerId } from '../domain/ids.js';
-import type { Registered, Registration, WorkerOffer } from '../protocol/api.js';
 import { bounds } from '../protocol/bounds.js';
+import type { Registered, Registration, WorkerOffer } from '../protocol/workers-api.js';
 import type { TakeRequest } from '../ready/ready-queue.js';
 import { findWorkers, registerWorker } from '../store/workers.js';
 import { instant, type EngineContext } from './context.js';

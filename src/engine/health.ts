@@ -1,5 +1,5 @@
 import { isLeased } from '../domain/task-state.js';
-import type { Explanation } from '../protocol/api.js';
+import type { Explanation } from '../protocol/tasks-api.js';
 import { walkQueued } from '../store/walk-line.js';
 import { instant, type EngineContext } from './context.js';
 import type { Explain } from './explain.js';

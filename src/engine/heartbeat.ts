@@ -1,5 +1,5 @@
 import type { TaskId, WorkerId } from '../domain/ids.js';
-import type { Heartbeat as Beat, HeartbeatAnswer } from '../protocol/api.js';
+import type { Heartbeat as Beat, HeartbeatAnswer } from '../protocol/workers-api.js';
 import { Batcher } from '../runtime/batcher.js';
 import { findAttempts } from '../store/find-attempts.js';
 import { findHeldBy } from '../store/sweep-attempts.js';

@@ -8,12 +8,14 @@ import type { Database } from '../store/database.js';
 import { findInstallationId } from '../store/installation.js';
 import { migrate } from '../store/migrate.js';
 import type { EngineContext } from './context.js';
-import { Engine, type Role } from './engine.js';
+import { Engine } from './engine.js';
 import { TaskEvents } from './events.js';
 import { PayloadLog, type PayloadLogging } from './payload-log.js';
+import type { Role } from './serving.js';
 import { engineSettings, type EngineSettings } from './settings.js';
 
-export type { Engine, Role } from './engine.js';
+export type { Engine } from './engine.js';
+export type { Role } from './serving.js';
 
 export type DatabaseOptions =
   /** Embedded Postgres; without a folder it lives in memory and ends with the process. */

@@ -1,5 +1,6 @@
 import type { TaskId } from '../domain/ids.js';
-import type { Report, SubmitOutcome, TaskDraft } from '../protocol/api.js';
+import type { SubmitOutcome, TaskDraft } from '../protocol/tasks-api.js';
+import type { Report } from '../protocol/workers-api.js';
 import type { Logger } from '../runtime/log.js';
 
 /** What stands in the log for a value; `path` is a JSON pointer. Anything else is looked into. */

@@ -1,7 +1,7 @@
 import { maxClaim } from '../domain/claim-size.js';
 import { SluiceError } from '../domain/errors.js';
 import type { WorkerId } from '../domain/ids.js';
-import type { ClaimedTask, PollAnswer, PollRequest } from '../protocol/api.js';
+import type { ClaimedTask, PollAnswer, PollRequest } from '../protocol/workers-api.js';
 import type { TakeAnswer, TakeRequest } from '../ready/ready-queue.js';
 import type { Bench } from './bench.js';
 import type { Claim } from './claim.js';
@@ -11,6 +11,7 @@ import { takeRequest, type Fleet, type KnownWorker } from './fleet.js';
 import type { PollWaiter, WakeUp } from './poll-waiter.js';
 import type { PollWaiters } from './poll-waiters.js';
 import type { Opening } from './wait-group.js';
+import { lateMs } from './wish.js';
 
 const closedWaitMs = 100;
 const troubleWaitMs = 500;
@@ -131,6 +132,7 @@ export class Poll {
     const { waiters, bench } = this.#parts;
     let unused = take.count;
     bench.give(worker.workerId, unused);
+    const takenMs = performance.now();
     try {
       const looked = await this.#take(take);
       waiters.answered(waiter, openingOf(looked));
@@ -138,7 +140,7 @@ export class Poll {
       // From here on a wake-up is for those who have nothing yet.
       waiters.leave(waiter);
       visit.mustLook = true;
-      const answer = await this.#claim(worker, visit.request, looked, visit.signal);
+      const answer = await this.#claim(worker, visit, looked, takenMs);
       unused -= answer?.tasks.length ?? 0;
       return answer;
     } finally {
@@ -161,21 +163,22 @@ export class Poll {
     return { kind: 'wait', waitMs: closedWaitMs };
   }
 
-  /** Null: Postgres refused them all, or nobody listens any more. */
+  /** Null: Postgres refused them all or answered late, or nobody listens any more. */
   async #claim(
     worker: KnownWorker,
-    { prefetch }: PollRequest,
+    { request, signal }: Visit,
     taken: TakenEntries,
-    signal: AbortSignal | undefined,
+    takenMs: number,
   ): Promise<PollAnswer | null> {
     const { claim, feeder, release, waiters } = this.#parts;
     // There is more than this worker asked for: whoever else waits for it should know.
     if (taken.next !== null) waiters.wakeAnywhere({ lanes: [taken.next], count: 1 });
     // Their places are free already: a window of a few is refilled while these are claimed.
     feeder.noteTaken(taken.entries);
-    const tasks = await claim.claim(worker.workerId, taken, prefetch !== true);
+    const tasks = await claim.claim(worker.workerId, taken, request.prefetch !== true, takenMs);
     if (tasks.length === 0) return null;
-    if (!hasLeft(signal)) return withNews(worker, tasks);
+    const isLate = performance.now() - takenMs >= lateMs;
+    if (!isLate && !hasLeft(signal)) return withNews(worker, tasks);
     // Back they go at once, rather than after two heartbeats.
     await release(tasks);
     return null;

@@ -6,8 +6,9 @@ import {
   type QueueSettings,
   type RateLimit,
 } from '../domain/queue-settings.js';
-import type { LimitView, Page, PageRequest, QueueChange, QueueView } from '../protocol/api.js';
+import type { Page, PageRequest } from '../protocol/page.js';
 import { invalidRequest } from '../protocol/problem-wire.js';
+import type { LimitView, QueueChange, QueueView } from '../protocol/queues-api.js';
 import { setCeiling } from '../store/admission.js';
 import { deleteLimit, findLimit, listLimits, putLimit, unknownLimits } from '../store/limits.js';
 import {

@@ -2,7 +2,7 @@ import type { Circuit } from '../domain/circuit.js';
 import { circuitState } from '../domain/circuit-text.js';
 import type { QueueSettings } from '../domain/queue-settings.js';
 import { bucketShape, levelAt, waitMsFor } from '../domain/token-bucket.js';
-import type { QueueLive, QueueView } from '../protocol/api.js';
+import type { QueueLive, QueueView } from '../protocol/queues-api.js';
 import type { LiveBucket, LiveQueue } from '../ready/ready-queue.js';
 import { isPausedAt, pauseOf } from './queue-pause.js';
 

@@ -1,7 +1,7 @@
 import { SluiceError } from '../domain/errors.js';
 import type { TaskId } from '../domain/ids.js';
 import { hasEnded, type TaskState } from '../domain/task-state.js';
-import type { TaskView } from '../protocol/api.js';
+import type { TaskView } from '../protocol/tasks-api.js';
 import { Batcher } from '../runtime/batcher.js';
 import { findStates, findTask } from '../store/read-tasks.js';
 import { instant, judgeDatabaseFailure, type EngineContext } from './context.js';

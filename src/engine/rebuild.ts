@@ -8,7 +8,8 @@ import type { QueueDirectory } from './queue-directory.js';
 
 const windowsAtOnce = 5_000;
 
-export type Rebuilt = 'anew' | 'open' | 'closed';
+export type Rebuilt =
+  { readonly kind: 'anew'; readonly generation: number } | { readonly kind: 'open' | 'closed' };
 
 /**
  * Fills the ready queue from Postgres. First it ends the generation of the contents that were lost:
@@ -24,7 +25,7 @@ export async function rebuild(
 ): Promise<Rebuilt> {
   const { db, ready, log } = context;
   const begun = await ready.beginRestore(await findGeneration(db));
-  if (begun !== 'yours') return begun === 'open' ? 'open' : 'closed';
+  if (begun !== 'yours') return { kind: begun === 'open' ? 'open' : 'closed' };
   const generation = await beginGeneration(db);
   await queues.load();
   const configuration = queues.configuration();
@@ -32,11 +33,11 @@ export async function rebuild(
   const levels = await checkpoints.restore(configuration, running);
   const behind = await findLines(context);
   const isOurs = await ready.restore({ generation, ...configuration, levels, running, behind });
-  if (!isOurs) return 'closed';
+  if (!isOurs) return { kind: 'closed' };
   await queues.tellAll();
   const filled = { generation, running: running.length, windows: behind.length };
   log[running.length + behind.length > 0 ? 'info' : 'debug'](filled, 'began the ready queue anew');
-  return 'anew';
+  return { kind: 'anew', generation };
 }
 
 async function findLines({ db }: EngineContext): Promise<Window[]> {

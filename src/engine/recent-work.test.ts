@@ -38,6 +38,31 @@ it('R-LA3: as much as there is room for is kept, and pushes nothing out', () => 
   expect(kept).toHaveLength(3_001);
 });
 
+/** A feed of a thousand small ones, each claimed here or elsewhere. False: they were not read with what they are. */
+function fedTo(recent: RecentWork, isClaimedHere: (index: number) => boolean): boolean {
+  if (recent.sharedRoomForEach(1_000) === 0) return false;
+  for (let index = 0; index < 1_000; index += 1) {
+    const taskId = randomUUID() as TaskId;
+    recent.noteTask(taskId, knownTask('x'.repeat(100)));
+    if (isClaimedHere(index)) recent.takeTask(taskId);
+  }
+  return true;
+}
+
+it('R-CH8: what others may claim is read as long as enough of it is claimed here', () => {
+  const recent = new RecentWork();
+  const feed = (isClaimedHere: (index: number) => boolean, feeds = 60) =>
+    Array.from({ length: feeds }, () => fedTo(recent, isClaimedHere)).filter(Boolean).length;
+  expect(feed(() => true)).toBe(60);
+  expect(feed((index) => index % 2 === 0)).toBe(60);
+  // Three others take most of it: it is found out, and then tried now and then.
+  feed((index) => index % 4 === 0);
+  expect(feed((index) => index % 4 === 0)).toBe(3);
+  // They left.
+  feed(() => true, 600);
+  expect(feed(() => true)).toBe(60);
+});
+
 function knownTask(parametersJson: string) {
   const kind = { queue: 'default', taskType: 'noop', priority: 'medium' } as const;
   return { ...kind, parametersJson, timeoutSeconds: 1, traceId: null, cost: {}, eligibleAtMs: 0 };

@@ -20,6 +20,11 @@ export class Recent<Key, Value> {
     return this.#half - this.#youngWeight;
   }
 
+  /** What can be added at once, if what is kept now may be given up. */
+  get mostAtOnce(): number {
+    return this.#half;
+  }
+
   add(key: Key, value: Value): void {
     const weight = this.#weigh(value);
     if (weight > this.#half) return;

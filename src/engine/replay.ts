@@ -5,8 +5,8 @@ import type {
   DeadLetterFilter,
   DeadLetterReplay,
   ReplayedDeadLetters,
-  ReplayRequest,
-} from '../protocol/api.js';
+} from '../protocol/dead-letters-api.js';
+import type { ReplayRequest } from '../protocol/tasks-api.js';
 import { changeTask } from '../store/change-task.js';
 import { findDeadLetters } from '../store/dead-letters.js';
 import { findStates } from '../store/read-tasks.js';

@@ -2,8 +2,8 @@ import { judgeFailure, type Excuse } from '../domain/retry-policy.js';
 import type { AttemptError } from '../domain/attempt-error.js';
 import type { WorkerId } from '../domain/ids.js';
 import type { Cost } from '../domain/queue-settings.js';
-import type { Held, Report as WorkerReport, ReportAnswer } from '../protocol/api.js';
 import type { TaskEvent } from '../protocol/events.js';
+import type { Held, Report as WorkerReport, ReportAnswer } from '../protocol/workers-api.js';
 import { Batcher } from '../runtime/batcher.js';
 import { findAttempts, findSettled, type AttemptRow } from '../store/find-attempts.js';
 import type { FinishedRow } from '../store/finish-members.js';
@@ -82,12 +82,14 @@ export class Report {
   }
 
   async #complete(successes: readonly Success[]): Promise<ReportAnswer[]> {
+    const askedMs = this.#parts.slots.nowMs();
     const rows = await completeTasks(this.#context.db, successes, instant(this.#context));
     const usageOf = usageByLease(successes);
     await this.#parts.slots.free(
       rows.map(({ taskId, lease, queue, cost }) => {
         return { taskId, queue, reserved: cost, usage: usageOf.get(lease) ?? null };
       }),
+      askedMs,
     );
     if (rows.some(({ released }) => released)) this.#parts.feeder.noteDue(0);
     tellAll(this.#context, rows, toCompletedEvent);

@@ -12,7 +12,7 @@ import {
 } from '../domain/scaling.js';
 import { scalingText } from '../domain/scaling-text.js';
 import type { QueueRoom } from '../domain/work-waiting.js';
-import type { Scaling } from '../protocol/api.js';
+import type { Scaling } from '../protocol/scaling-api.js';
 import {
   countLanes,
   findAsked,

@@ -4,14 +4,14 @@ import {
   renewServing,
   takeServing,
   type ReadyQueueMode,
-  type Serving,
+  type ServingAnswer,
 } from '../store/serving.js';
 import { instant, type EngineContext } from './context.js';
 
 export interface ServingTurnOptions {
   readonly begin: () => Promise<void>;
-  /** `isLeaving`: by its own will, and while its turn was still good. */
-  readonly end: (isLeaving: boolean) => Promise<void>;
+  /** `isLeaving`: by its own will, and its turn is still good. Asked anew: to end may take longer. */
+  readonly end: (isLeaving: () => boolean) => Promise<void>;
   /** Told once each time it has to stand by, with a sentence for people. */
   readonly onStandby: (message: string) => void;
 }
@@ -45,8 +45,7 @@ export class ServingTurn {
 
   /** False as soon as another process might serve, whether or not this one has noticed. */
   holds(): boolean {
-    const { servingLeaseMs } = this.#context.settings;
-    return this.#holds && performance.now() - this.#renewedMs < servingLeaseMs;
+    return this.#holds && this.#isRecent();
   }
 
   /** Not null: it will never be its turn, since the others keep their ready queue elsewhere. */
@@ -113,7 +112,7 @@ export class ServingTurn {
       });
   }
 
-  async #ask(): Promise<Serving> {
+  async #ask(): Promise<ServingAnswer> {
     const { db, settings, mode } = this.#context;
     const shared = {
       place: (await this.#context.place?.()) ?? null,
@@ -139,12 +138,16 @@ export class ServingTurn {
     await this.#stepDown(false);
   }
 
+  #isRecent(): boolean {
+    return performance.now() - this.#renewedMs < this.#context.settings.servingLeaseMs;
+  }
+
   async #stepDown(isLeaving: boolean): Promise<void> {
     this.#holds = false;
     this.#begun = false;
     // What has not begun can't be ended: it would begin afterwards, and nobody would end it.
     await this.#begin.catch(() => undefined);
-    await this.#options.end(isLeaving);
+    await this.#options.end(() => isLeaving && this.#isRecent());
   }
 
   #sayStandby(theirs: ReadyQueueMode): void {

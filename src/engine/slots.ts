@@ -1,12 +1,11 @@
 import type { TaskId } from '../domain/ids.js';
 import type { Finished, Grant, Out, OutCursor } from '../ready/ready-queue.js';
-import { findLeased } from '../store/find-attempts.js';
+import { findLeased, findNeverClaimed, findUsage } from '../store/find-attempts.js';
 import type { EngineContext } from './context.js';
+import { unclaimedMs } from './wish.js';
 
 /** Younger ones are just being claimed or finished. */
 const quietMs = 2_000;
-/** How long a taken entry may wait for its claim: longer than any claim is under way. */
-const unclaimedMs = 10_000;
 
 /** What runs holds a slot of its queue: given when Postgres grants it, freed when it ends. */
 export class Slots {
@@ -25,8 +24,26 @@ export class Slots {
     if (grants.length > 0) await this.#context.ready.confirm(grants);
   }
 
-  async free(finished: readonly Finished[]): Promise<void> {
-    if (finished.length > 0) await this.#context.ready.finish(finished);
+  /** Nobody waits for it: what does not get through, the comparison finds. */
+  confirmSoon(grants: readonly Grant[]): void {
+    this.confirm(grants).catch((error: unknown) => {
+      this.#context.log.error({ err: error }, 'the ready queue was not told what runs');
+    });
+  }
+
+  /** To be asked before an end is written, and handed to `free`. */
+  nowMs(): number {
+    const { clock } = this.#context;
+    return clock === null ? performance.now() : clock.nowMs();
+  }
+
+  /**
+   * `askedMs`: when the write of their end began. Its answer may come so late that somebody else runs
+   * the task by then.
+   */
+  async free(finished: readonly Finished[], askedMs: number): Promise<void> {
+    if (finished.length === 0) return;
+    await this.#context.ready.finish(finished, this.nowMs() - askedMs);
   }
 
   /**
@@ -51,21 +68,44 @@ export class Slots {
   }
 
   async #settle(out: readonly Out[], isLeased: (taskId: TaskId) => boolean): Promise<void> {
-    const { ready } = this.#context;
     const running = out.filter(({ taskId }) => isLeased(taskId));
     await this.confirm(running.filter(({ confirmed }) => !confirmed));
     const ended = out.filter((entry) => !isLeased(entry.taskId) && this.#isSuspectAgain(entry));
-    await this.free(
-      ended
-        .filter(({ confirmed }) => confirmed)
-        .map(({ taskId, grant, queue }) => ({ taskId, grant, queue, reserved: {}, usage: null })),
-    );
+    const stopped = ended.filter(({ confirmed }) => confirmed);
+    if (stopped.length > 0) await this.#settleUntold(stopped);
     const unclaimed = ended.filter(({ confirmed, forMs }) => !confirmed && forMs >= unclaimedMs);
-    if (unclaimed.length > 0) await ready.refund(unclaimed);
+    if (unclaimed.length > 0) await this.#giveBack(unclaimed);
+  }
+
+  /** Whoever ended these did not say so, nor what they used. */
+  async #settleUntold(stopped: readonly Out[]): Promise<void> {
+    const { ready, db } = this.#context;
+    const used = await findUsage(
+      db,
+      stopped.map(({ taskId }) => taskId),
+    );
+    await ready.finish(stopped.map((out) => ({ ...finishedOf(out), ...used.get(out.taskId) })));
+  }
+
+  /**
+   * Nobody said that Postgres granted these. It may have, and whoever knew could not say so: then it has
+   * run meanwhile, and its tokens are spent.
+   */
+  async #giveBack(unclaimed: readonly Out[]): Promise<void> {
+    const { ready, db } = this.#context;
+    const taskIds = unclaimed.map(({ taskId }) => taskId);
+    const unused = await findNeverClaimed(db, taskIds);
+    const maybeUsed = unclaimed.filter(({ taskId }) => !unused.has(taskId));
+    if (maybeUsed.length > 0) await this.#settleUntold(maybeUsed);
+    if (unused.size > 0) await ready.refund(unclaimed.filter(({ taskId }) => unused.has(taskId)));
   }
 
   #isSuspectAgain({ taskId, grant }: Out): boolean {
     this.#newSuspects.set(taskId, grant);
     return this.#suspects.get(taskId) === grant;
   }
+}
+
+function finishedOf({ taskId, grant, queue }: Out): Finished {
+  return { taskId, grant, queue, reserved: {}, usage: null };
 }

@@ -1,5 +1,5 @@
 import { priorities, type Priority } from '../domain/priority.js';
-import type { Statistics } from '../protocol/api.js';
+import type { Statistics } from '../protocol/statistics-api.js';
 import { countWorkers } from '../store/workers.js';
 import type { Admission } from './admission.js';
 import { approximateNow, instant, type EngineContext } from './context.js';

@@ -1,5 +1,6 @@
 import { SluiceError } from '../domain/errors.js';
-import type { CreatedKey, KeyApi, KeyDraft, KeyView, Page, PageRequest } from '../protocol/api.js';
+import type { CreatedKey, KeyApi, KeyDraft, KeyView } from '../protocol/keys-api.js';
+import type { Page, PageRequest } from '../protocol/page.js';
 import { insertKey, listKeys, revokeKey, toView } from '../store/api-keys.js';
 import type { Instant, Queryable } from '../store/database.js';
 import { keyHash, newKeyText } from './key-text.js';

@@ -4,7 +4,7 @@ import {
   submissionLimitText,
   type SubmissionLimit,
 } from '../domain/submission-limit.js';
-import type { Caller } from '../protocol/api.js';
+import type { Caller } from '../protocol/caller.js';
 import { Batcher } from '../runtime/batcher.js';
 import { findByKey } from '../store/find-by-key.js';
 import type { NewTask, Submitted } from '../store/new-task.js';

@@ -8,9 +8,10 @@ import { costFaults } from '../domain/limit-faults.js';
 import type { Priority } from '../domain/priority.js';
 import type { Cost } from '../domain/queue-settings.js';
 import { defaultMaxRetries, defaultTimeoutSeconds } from '../domain/retry-policy.js';
-import type { Caller, Receipt, SubmitOutcome, TaskDraft } from '../protocol/api.js';
+import type { Caller } from '../protocol/caller.js';
 import type { TaskEvent } from '../protocol/events.js';
 import { invalidRequest, refusalOf } from '../protocol/problem-wire.js';
+import type { Receipt, SubmitOutcome, TaskDraft } from '../protocol/tasks-api.js';
 import type { Offer, Window } from '../ready/ready-queue.js';
 import { Batcher, type BatcherOptions } from '../runtime/batcher.js';
 import { RandomNumbers } from '../runtime/random-numbers.js';
@@ -309,8 +310,7 @@ export class Submit {
       return;
     }
     const left = offers.filter((_, index) => answer.outcomes[index] === 'left');
-    // Those are not claimed soon.
-    for (const { taskId } of left) recent.takeTask(taskId);
+    for (const { taskId } of left) recent.forgetTask(taskId);
     feeder.noteLeft(left);
   }
 }

@@ -1,11 +1,3 @@
-import type {
-  DeadLetterFilter,
-  DeadLetterPattern,
-  DeadLetterReplay,
-  Page,
-  ReplayedDeadLetters,
-  TaskView,
-} from './api.js';
 import {
   taskIdFromWire,
   timestampFromWire,
@@ -14,12 +6,20 @@ import {
   timestampToWire,
 } from './common-wire.js';
 import type {
+  DeadLetterFilter,
+  DeadLetterPattern,
+  DeadLetterReplay,
+  ReplayedDeadLetters,
+} from './dead-letters-api.js';
+import type {
   DeadLetterAnalysisWire,
   DeadLetterPageWire,
   ReplayDeadLettersWire,
   ReplayedWire,
 } from './dead-letters-schema.js';
 import { defined } from './defined.js';
+import type { Page } from './page.js';
+import type { TaskView } from './tasks-api.js';
 import { replayFromWire, replayToWire, taskFromWire, taskToWire } from './tasks-wire.js';
 
 type DeadLetterPage = Page<TaskView> & { readonly totalCount: number };

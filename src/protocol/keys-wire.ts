@@ -1,4 +1,3 @@
-import type { CreatedKey, KeyDraft, KeyView, Page } from './api.js';
 import {
   timestampFromWire,
   timestampOrNullFromWire,
@@ -6,7 +5,9 @@ import {
   timestampToWire,
 } from './common-wire.js';
 import { defined } from './defined.js';
+import type { CreatedKey, KeyDraft, KeyView } from './keys-api.js';
 import type { CreatedKeyWire, KeyDraftWire, KeyPageWire, KeyWire } from './keys-schema.js';
+import type { Page } from './page.js';
 
 export function keyDraftFromWire(wire: KeyDraftWire): KeyDraft {
   return defined({

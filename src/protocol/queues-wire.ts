@@ -1,13 +1,14 @@
 import { defaultAgeing, noAgeing, type Ageing } from '../domain/priority.js';
 import type { QueueLimit, RateLimit } from '../domain/queue-settings.js';
-import type { LimitView, Page, QueueChange, QueueLive, QueueView } from './api.js';
 import {
   timestampFromWire,
   timestampOrNullFromWire,
   timestampOrNullToWire,
 } from './common-wire.js';
 import { defined } from './defined.js';
+import type { Page } from './page.js';
 import { invalidField } from './problem-wire.js';
+import type { LimitView, QueueChange, QueueLive, QueueView } from './queues-api.js';
 import type {
   AgeingWire,
   LimitWire,

@@ -1,11 +1,11 @@
 import { attemptErrorCodes, type AttemptError } from '../domain/attempt-error.js';
-import type { Report, ReportAnswer } from './api.js';
 import { bounds } from './bounds.js';
 import { taskIdFromWire } from './common-wire.js';
 import { defined } from './defined.js';
 import { findJsonFault } from './json-measure.js';
 import { invalidField } from './problem-wire.js';
 import { attemptErrorToWire } from './tasks-wire.js';
+import type { Report, ReportAnswer } from './workers-api.js';
 import type { ReportAnswerWire, ReportErrorWire, ReportWire } from './workers-schema.js';
 import { heldFromWire } from './workers-wire.js';
 

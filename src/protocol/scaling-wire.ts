@@ -1,5 +1,5 @@
-import type { Scaling } from './api.js';
 import { timestampOrNullFromWire, timestampOrNullToWire } from './common-wire.js';
+import type { Scaling } from './scaling-api.js';
 import type { ScalingWire } from './scaling-schema.js';
 
 export function scalingToWire(scaling: Scaling): ScalingWire {

@@ -1,4 +1,4 @@
-import type { Statistics } from './api.js';
+import type { Statistics } from './statistics-api.js';
 import type { StatisticsWire } from './statistics-schema.js';
 
 type Depth = Statistics['queues']['high'];

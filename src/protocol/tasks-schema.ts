@@ -1,5 +1,4 @@
 import { Type, type Static } from 'typebox';
-import { waitReasonKinds } from './api.js';
 import { bounds } from './bounds.js';
 import {
   costSchema,
@@ -19,6 +18,7 @@ import {
   uuidSchema,
 } from './common-schema.js';
 import { problemSchema } from './problem-schema.js';
+import { waitReasonKinds } from './tasks-api.js';
 
 const oneYearSeconds = 31_536_000;
 

@@ -1,18 +1,4 @@
 import type { AttemptError } from '../domain/attempt-error.js';
-import type {
-  AttemptView,
-  Cancellation,
-  Explanation,
-  Page,
-  Receipt,
-  ReplayRequest,
-  StateChange,
-  SubmitOutcome,
-  TaskChange,
-  TaskDraft,
-  TaskFilter,
-  TaskView,
-} from './api.js';
 import {
   taskIdFromWire,
   timestampFromWire,
@@ -23,7 +9,21 @@ import {
 } from './common-wire.js';
 import { defined } from './defined.js';
 import type { TaskEvent } from './events.js';
+import type { Page } from './page.js';
 import { problemToWire, refusalFromWire } from './problem-wire.js';
+import type {
+  AttemptView,
+  Cancellation,
+  Explanation,
+  Receipt,
+  ReplayRequest,
+  StateChange,
+  SubmitOutcome,
+  TaskChange,
+  TaskDraft,
+  TaskFilter,
+  TaskView,
+} from './tasks-api.js';
 import type {
   AttemptErrorWire,
   AttemptWire,

@@ -3,7 +3,8 @@ import { describe, expect, it } from 'vitest';
 import { noAgeing } from '../domain/priority.js';
 import type { TaskId, WorkerId } from '../domain/ids.js';
 import { defaultQueueSettings } from '../domain/queue-settings.js';
-import type { QueueView, TaskDraft, TaskView } from './api.js';
+import type { QueueView } from './queues-api.js';
+import type { TaskDraft, TaskView } from './tasks-api.js';
 import { defined } from './defined.js';
 import { errorOf, problemToWire, refusalFromWire, refusalOf } from './problem-wire.js';
 import {

@@ -1,17 +1,4 @@
 import type { Lease, TaskId } from '../domain/ids.js';
-import type {
-  ClaimedTask,
-  Heartbeat,
-  HeartbeatAnswer,
-  Held,
-  Page,
-  PollAnswer,
-  PollRequest,
-  Registered,
-  Registration,
-  WorkerOffer,
-  WorkerView,
-} from './api.js';
 import { bounds } from './bounds.js';
 import {
   taskIdFromWire,
@@ -21,7 +8,20 @@ import {
 } from './common-wire.js';
 import { defined } from './defined.js';
 import { findJsonFault } from './json-measure.js';
+import type { Page } from './page.js';
 import { invalidField } from './problem-wire.js';
+import type {
+  ClaimedTask,
+  Heartbeat,
+  HeartbeatAnswer,
+  Held,
+  PollAnswer,
+  PollRequest,
+  Registered,
+  Registration,
+  WorkerOffer,
+  WorkerView,
+} from './workers-api.js';
 import type {
   ClaimedTaskWire,
   HeartbeatAnswerWire,

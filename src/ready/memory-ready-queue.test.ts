@@ -90,6 +90,13 @@ async function stepsOfTakes(queue: MemoryReadyQueue, takes: number): Promise<num
   });
 }
 
+/** Of five: what else is on the heap comes and goes. */
+async function medianBytes(measure: () => Promise<number>): Promise<number> {
+  const measured: number[] = [];
+  for (let round = 0; round < 5; round += 1) measured.push(await measure());
+  return measured.sort((a, b) => a - b)[2] ?? NaN;
+}
+
 async function bytesHeldBy(tasks: number, queues: number): Promise<number> {
   const before = heapBytes();
   const queue = await makeOpen();
@@ -419,15 +426,19 @@ describe('MemoryReadyQueue', () => {
   });
 
   it('R-LA3: a queue takes less than 650 bytes besides its tasks', async () => {
-    const few = await bytesHeldBy(40_000, 4);
-    const many = await bytesHeldBy(40_000, 20_000);
-    expect((many - few) / 20_000).toBeLessThan(650);
+    const bytes = await medianBytes(async () => {
+      const few = await bytesHeldBy(40_000, 4);
+      return ((await bytesHeldBy(40_000, 20_000)) - few) / 20_000;
+    });
+    expect(bytes).toBeLessThan(650);
   });
 
   it('R-LA3: a task that waits takes less than 360 bytes, with its id and its cost', async () => {
-    const few = await bytesHeldBy(20_000, 4);
-    const many = await bytesHeldBy(40_000, 4);
-    expect((many - few) / 20_000).toBeLessThan(360);
+    const bytes = await medianBytes(async () => {
+      const few = await bytesHeldBy(20_000, 4);
+      return ((await bytesHeldBy(40_000, 4)) - few) / 20_000;
+    });
+    expect(bytes).toBeLessThan(360);
   });
 
   it('never forgets settings of its own, however long unused', async () => {

@@ -169,10 +169,11 @@ export class MemoryReadyQueue implements ReadyQueue {
     this.#open(openings);
   }
 
-  async finish(finished: readonly Finished[]): Promise<void> {
+  async finish(finished: readonly Finished[], askedAgoMs = 0): Promise<void> {
     const openings = new Openings(this.#clock.nowMs());
+    const askedMs = openings.nowMs - Math.floor(askedAgoMs);
     for (const one of finished) {
-      const entry = this.#out.find(one.taskId, one.grant);
+      const entry = this.#findEnded(one, askedMs);
       const queue = one.usage === null ? null : this.#directory.findQueue(one.queue);
       if (queue !== null) openings.settle(queue, one, entry !== null);
       if (entry !== null) this.#release(entry, openings);
@@ -459,6 +460,11 @@ export class MemoryReadyQueue implements ReadyQueue {
       if (entry?.confirmed === false) entries.push(entry);
     }
     return entries;
+  }
+
+  #findEnded({ taskId, grant }: Finished, askedMs: number): OutEntry | null {
+    const entry = this.#out.find(taskId, grant);
+    return grant === undefined && entry !== null && entry.sinceMs > askedMs ? null : entry;
   }
 
   /** False: it was released already. */

@@ -736,6 +736,17 @@ export function describeReadyQueueContract(
         expect(await queue.position(last.taskId, 2)).toBe(2);
       });
 
+      it('R-OB5: positions that are asked for together are each its own', async () => {
+        const high = Array.from({ length: 100 }, () => task({ priority: 'high' }));
+        const medium = Array.from({ length: 100 }, () => task());
+        await offer(...medium, ...high);
+        const order = [...high, ...medium].map(({ taskId }, index) => ({ taskId, index }));
+        const limitOf = (index: number) => (index % 2 === 0 ? 1_000 : 120);
+        const asked = order.map(({ taskId, index }) => queue.position(taskId, limitOf(index)));
+        const expected = order.map(({ index }) => Math.min(index, limitOf(index)));
+        expect(await Promise.all(asked)).toEqual(expected);
+      });
+
       it('R-OB5: position goes by effective priority', async () => {
         const low = task({ priority: 'low' });
         await offer(low, task(), task({ priority: 'high' }));

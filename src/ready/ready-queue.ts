@@ -49,8 +49,11 @@ export interface ReadyQueue {
   confirm(grants: readonly Grant[]): Promise<void>;
   /** Postgres refused these: slot and probe come back, and tokens where that breaks no bound. */
   refund(grants: readonly Grant[]): Promise<void>;
-  /** No longer running, whatever the outcome: frees the slot, settles the real usage. */
-  finish(finished: readonly Finished[]): Promise<void>;
+  /**
+   * No longer running, whatever the outcome: frees the slot, settles the real usage. `askedAgoMs`: how
+   * long ago their ends were asked for; what was taken since is another taking, and goes on.
+   */
+  finish(finished: readonly Finished[], askedAgoMs?: number): Promise<void>;
   /** Not to be taken any more: cancelled, expired or changed. */
   remove(taskIds: readonly TaskId[]): Promise<void>;
   /**

@@ -1,6 +1,6 @@
 import type { FastifyRequest } from 'fastify';
 import type { KeyHolder } from '../engine/api-keys.js';
-import { anybody, type Caller } from '../protocol/api.js';
+import { anybody, type Caller } from '../protocol/caller.js';
 
 declare module 'fastify' {
   interface FastifyRequest {

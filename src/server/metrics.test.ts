@@ -1,8 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import type { TaskId } from '../domain/ids.js';
 import { defaultQueueSettings } from '../domain/queue-settings.js';
-import type { QueueView, Scaling, Statistics } from '../protocol/api.js';
 import type { TaskEvent } from '../protocol/events.js';
+import type { QueueView } from '../protocol/queues-api.js';
+import type { Scaling } from '../protocol/scaling-api.js';
+import type { Statistics } from '../protocol/statistics-api.js';
 import { createMetrics } from './metrics.js';
 
 const statistics: Statistics = {

@@ -2,8 +2,10 @@ import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 import { attemptErrorCodes } from '../domain/attempt-error.js';
 import { SluiceError } from '../domain/errors.js';
 import { priorities } from '../domain/priority.js';
-import type { QueueView, SluiceApi, Statistics } from '../protocol/api.js';
+import type { SluiceApi } from '../protocol/api.js';
 import type { TaskEvent } from '../protocol/events.js';
+import type { QueueView } from '../protocol/queues-api.js';
+import type { Statistics } from '../protocol/statistics-api.js';
 import type { EventSource, Metrics } from './ports.js';
 
 type Counted = Pick<SluiceApi, 'getStatistics' | 'listQueues' | 'getScaling'>;

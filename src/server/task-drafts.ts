@@ -1,10 +1,10 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { SluiceError } from '../domain/errors.js';
 import { costFaults } from '../domain/limit-faults.js';
-import type { SubmitOutcome, TaskDraft } from '../protocol/api.js';
 import { bounds } from '../protocol/bounds.js';
 import { findJsonFault, type JsonFault } from '../protocol/json-measure.js';
 import { invalidField, invalidRequest, refusalOf } from '../protocol/problem-wire.js';
+import type { SubmitOutcome, TaskDraft } from '../protocol/tasks-api.js';
 import { taskDraftSchema, type TaskDraftWire } from '../protocol/tasks-schema.js';
 import { taskDraftFromWire } from '../protocol/tasks-wire.js';
 import { compileCheck } from './validation.js';

@@ -1,5 +1,6 @@
 import type { Scope } from '../domain/scopes.js';
-import type { KeyView, Page, PageRequest } from '../protocol/api.js';
+import type { KeyView } from '../protocol/keys-api.js';
+import type { Page, PageRequest } from '../protocol/page.js';
 import { column } from './columns.js';
 import type { Instant, Queryable } from './database.js';
 import { decodeCursor, defaultPageLimit, encodeCursor } from './paging.js';

@@ -3,7 +3,7 @@ import type { TaskId, WorkerId } from '../domain/ids.js';
 import { priorityOf, type Priority } from '../domain/priority.js';
 import type { Cost } from '../domain/queue-settings.js';
 import { hasEnded, type TaskState } from '../domain/task-state.js';
-import type { TaskFilter } from '../protocol/api.js';
+import type { TaskFilter } from '../protocol/tasks-api.js';
 import { countEnded } from './admission.js';
 import { changeMembers } from './change-members.js';
 import type { Database, Instant, Queryable } from './database.js';

@@ -1,4 +1,4 @@
-import type { Held } from '../protocol/api.js';
+import type { Held } from '../protocol/workers-api.js';
 
 /**
  * A column of a batch, as the text of a Postgres array. Written here and not by the driver, which

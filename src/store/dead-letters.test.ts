@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 
 import { atSecond, seedTask, zero } from '../../test/store/seed.js';
 import { describeOnEveryDatabase } from '../../test/store/support.js';
-import type { DeadLetterFilter } from '../protocol/api.js';
+import type { DeadLetterFilter } from '../protocol/dead-letters-api.js';
 import { analyseDeadLetters, findDeadLetters, listDeadLetters } from './dead-letters.js';
 
 const status = 'dead_letter';

@@ -1,11 +1,7 @@
 import type { TaskId } from '../domain/ids.js';
-import type {
-  DeadLetterFilter,
-  DeadLetterPattern,
-  Page,
-  PageRequest,
-  TaskView,
-} from '../protocol/api.js';
+import type { DeadLetterFilter, DeadLetterPattern } from '../protocol/dead-letters-api.js';
+import type { Page, PageRequest } from '../protocol/page.js';
+import type { TaskView } from '../protocol/tasks-api.js';
 import type { Instant, Queryable } from './database.js';
 import { lastTaskId } from './list-tasks.js';
 import { decodeIdCursor, defaultPageLimit, encodeCursor } from './paging.js';

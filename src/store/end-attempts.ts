@@ -2,7 +2,7 @@ import type { AttemptError, AttemptOutcome } from '../domain/attempt-error.js';
 import type { Lease, TaskId, WorkerId } from '../domain/ids.js';
 import { priorityOf } from '../domain/priority.js';
 import type { Cost } from '../domain/queue-settings.js';
-import type { Held } from '../protocol/api.js';
+import type { Held } from '../protocol/workers-api.js';
 import { column, heldColumns, sparseColumn } from './columns.js';
 import type { Database, Instant, Queryable } from './database.js';
 import { finishFenced, type FinishedRow } from './finish-members.js';

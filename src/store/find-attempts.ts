@@ -2,7 +2,7 @@ import type { Lease, TaskId, WorkerId } from '../domain/ids.js';
 import { priorityOf, type Priority } from '../domain/priority.js';
 import type { Cost } from '../domain/queue-settings.js';
 import { hasEnded, type TaskState } from '../domain/task-state.js';
-import type { Held } from '../protocol/api.js';
+import type { Held } from '../protocol/workers-api.js';
 import { column, heldColumns } from './columns.js';
 import type { Queryable } from './database.js';
 import { costOf, type PastAttemptJson } from './task-row.js';
@@ -108,6 +108,44 @@ export async function findLeased(
       { lease, queue, cost: costOf(cost), status },
     ]),
   );
+}
+
+/** History is found by its id in every partition: this is asked only for ends that nobody told of. */
+const findUsageSql = `
+select ended.id, ended.cost, ended.usage
+from unnest($1::uuid[]) as wanted (id), sluice.task_history as ended
+where ended.id = wanted.id and ended.usage is not null`;
+
+export interface Usage {
+  readonly reserved: Cost;
+  readonly usage: Cost;
+}
+
+/** What completed tasks really cost, where their workers said so. */
+export async function findUsage(
+  db: Queryable,
+  taskIds: readonly TaskId[],
+): Promise<ReadonlyMap<TaskId, Usage>> {
+  const rows = await db.query<{ id: TaskId; cost: Cost | null; usage: Cost }>(findUsageSql, [
+    column(taskIds, (id) => id),
+  ]);
+  return new Map(rows.map(({ id, cost, usage }) => [id, { reserved: costOf(cost), usage }]));
+}
+
+const findNeverClaimedSql = `
+select task.id
+from
+  unnest($1::uuid[]) as wanted (id),
+  lateral (select * from sluice.tasks where id = wanted.id offset 0) as task
+where task.lease is null and task.attempt = 0`;
+
+/** Those that nobody has ever held. */
+export async function findNeverClaimed(
+  db: Queryable,
+  taskIds: readonly TaskId[],
+): Promise<ReadonlySet<TaskId>> {
+  const rows = await db.query<{ id: TaskId }>(findNeverClaimedSql, [column(taskIds, (id) => id)]);
+  return new Set(rows.map(({ id }) => id));
 }
 
 /**

@@ -1,7 +1,7 @@
 import type { Lease, TaskId, WorkerId } from '../domain/ids.js';
 import type { Priority } from '../domain/priority.js';
 import type { Cost } from '../domain/queue-settings.js';
-import type { Held } from '../protocol/api.js';
+import type { Held } from '../protocol/workers-api.js';
 import { countEnded } from './admission.js';
 import type { Database, Instant, Queryable } from './database.js';
 import { lockWorkflows, releaseHeads, type ReleasedHead } from './release-heads.js';

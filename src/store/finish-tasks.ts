@@ -2,7 +2,7 @@ import type { Lease, TaskId, WorkerId } from '../domain/ids.js';
 import type { Lane } from '../domain/lane.js';
 import { priorityOf, type Priority } from '../domain/priority.js';
 import type { Cost } from '../domain/queue-settings.js';
-import type { Held } from '../protocol/api.js';
+import type { Held } from '../protocol/workers-api.js';
 import { heldColumns, jsonColumn, realOrNull, sparseColumn } from './columns.js';
 import { prepared, type Database, type Instant, type Queryable } from './database.js';
 import { finishFenced, type FinishedRow } from './finish-members.js';

@@ -1,5 +1,5 @@
 import type { RateLimit } from '../domain/queue-settings.js';
-import type { LimitView } from '../protocol/api.js';
+import type { LimitView } from '../protocol/queues-api.js';
 import type { Database, Queryable } from './database.js';
 
 interface LimitRow {

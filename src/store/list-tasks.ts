@@ -1,5 +1,6 @@
 import type { TaskId } from '../domain/ids.js';
-import type { Page, PageRequest, TaskFilter, TaskView } from '../protocol/api.js';
+import type { Page, PageRequest } from '../protocol/page.js';
+import type { TaskFilter, TaskView } from '../protocol/tasks-api.js';
 import type { Instant, Queryable } from './database.js';
 import { decodeIdCursor, defaultPageLimit, encodeCursor } from './paging.js';
 import { historyColumns, livingColumns, toTaskView, viewColumns, viewJoins } from './task-view.js';

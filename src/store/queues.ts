@@ -1,7 +1,7 @@
 import { closed, type Circuit, type PushBack } from '../domain/circuit.js';
 import { SluiceError } from '../domain/errors.js';
 import type { QueueLimit, QueueSettings } from '../domain/queue-settings.js';
-import type { Page, PageRequest } from '../protocol/api.js';
+import type { Page, PageRequest } from '../protocol/page.js';
 import type { Instant, Queryable } from './database.js';
 import { decodeCursor, defaultPageLimit, encodeCursor } from './paging.js';
 

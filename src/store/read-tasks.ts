@@ -1,6 +1,6 @@
 import type { TaskId } from '../domain/ids.js';
 import type { TaskState, WaitsFor } from '../domain/task-state.js';
-import type { TaskView } from '../protocol/api.js';
+import type { TaskView } from '../protocol/tasks-api.js';
 import type { Instant, Queryable } from './database.js';
 import { historyColumns, livingColumns, toTaskView, viewColumns, viewJoins } from './task-view.js';
 import type { ViewRow } from './task-view.js';

@@ -1,7 +1,7 @@
 import type { TaskId } from '../domain/ids.js';
 import { rankOf } from '../domain/priority.js';
 import type { TaskState } from '../domain/task-state.js';
-import type { ReplayRequest } from '../protocol/api.js';
+import type { ReplayRequest } from '../protocol/tasks-api.js';
 import { countAdmitted } from './admission.js';
 import { changeMembers } from './change-members.js';
 import type { Database, Instant, Queryable } from './database.js';

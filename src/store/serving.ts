@@ -2,7 +2,7 @@ import type { Instant, Queryable } from './database.js';
 
 export type ReadyQueueMode = 'memory' | 'redis';
 
-export type Serving =
+export type ServingAnswer =
   | { readonly kind: 'serving' }
   | {
       readonly kind: 'standby';
@@ -33,7 +33,7 @@ export async function takeServing(
   leaseMs: number,
   now: Instant,
   shared: SharedPlace = noPlace,
-): Promise<Serving> {
+): Promise<ServingAnswer> {
   const taken = await db.query(
     `insert into sluice.serving as s (holder, ready_queue, place, renewed_at)
      values ($1::uuid, $2, $5, coalesce($4::timestamptz, now()))

@@ -1,5 +1,5 @@
 import type { Lease } from '../domain/ids.js';
-import type { Held } from '../protocol/api.js';
+import type { Held } from '../protocol/workers-api.js';
 import { column, heldColumns, realOrNull, sparseColumn } from './columns.js';
 import type { Instant, Queryable } from './database.js';
 import { writeFenced } from './write-fenced.js';

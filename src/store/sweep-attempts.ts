@@ -1,6 +1,6 @@
 import type { Lease, TaskId, WorkerId } from '../domain/ids.js';
 import type { Cost } from '../domain/queue-settings.js';
-import type { Held } from '../protocol/api.js';
+import type { Held } from '../protocol/workers-api.js';
 import {
   attemptColumns,
   attemptOf,

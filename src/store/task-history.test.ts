@@ -5,7 +5,7 @@ import { expect, it } from 'vitest';
 import { atSecond, zero } from '../../test/store/seed.js';
 import { describeOnEveryDatabase } from '../../test/store/support.js';
 import { IdSource, type TaskId, type WorkerId } from '../domain/ids.js';
-import type { TaskHistory, TaskView } from '../protocol/api.js';
+import type { TaskHistory, TaskView } from '../protocol/tasks-api.js';
 import { cancelTasks } from './cancel-tasks.js';
 import { claimTasks } from './claim-tasks.js';
 import { endAttempts, type AttemptEnd } from './end-attempts.js';

@@ -1,7 +1,7 @@
 import type { AttemptOutcome } from '../domain/attempt-error.js';
 import type { WorkerId } from '../domain/ids.js';
 import type { TaskState } from '../domain/task-state.js';
-import type { AttemptView, StateChange, TaskHistory } from '../protocol/api.js';
+import type { AttemptView, StateChange, TaskHistory } from '../protocol/tasks-api.js';
 import { attemptErrorFromJson, type AttemptErrorJson } from './task-row.js';
 
 /**

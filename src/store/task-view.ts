@@ -2,7 +2,7 @@ import type { TaskId } from '../domain/ids.js';
 import type { JsonObject, JsonValue } from '../domain/json.js';
 import { defaultAgeing, effectivePriority, priorityOf, type Ageing } from '../domain/priority.js';
 import type { Cost } from '../domain/queue-settings.js';
-import type { TaskView } from '../protocol/api.js';
+import type { TaskView } from '../protocol/tasks-api.js';
 import { stateSince, tellHistory, type ToldColumns } from './task-history.js';
 import { attemptErrorFromJson } from './task-row.js';
 

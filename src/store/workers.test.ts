@@ -5,7 +5,7 @@ import { expect, it } from 'vitest';
 import { atSecond, seedTask, zero } from '../../test/store/seed.js';
 import { describeOnEveryDatabase } from '../../test/store/support.js';
 import type { WorkerId } from '../domain/ids.js';
-import type { Heartbeat, Registration } from '../protocol/api.js';
+import type { Heartbeat, Registration } from '../protocol/workers-api.js';
 import type { Database } from './database.js';
 import {
   adoptTasks,

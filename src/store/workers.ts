@@ -1,5 +1,6 @@
 import type { Lease, TaskId, WorkerId } from '../domain/ids.js';
-import type { Heartbeat, Page, PageRequest, Registration, WorkerView } from '../protocol/api.js';
+import type { Page, PageRequest } from '../protocol/page.js';
+import type { Heartbeat, Registration, WorkerView } from '../protocol/workers-api.js';
 import { column, sparseColumn } from './columns.js';
 import { LockedError, type Database, type Instant, type Queryable } from './database.js';
 import { letGoUnlisted } from './hold-workflows.js';

@@ -1,5 +1,5 @@
 import type { Lease } from '../domain/ids.js';
-import type { Held } from '../protocol/api.js';
+import type { Held } from '../protocol/workers-api.js';
 import { heldColumns } from './columns.js';
 import type { Queryable } from './database.js';
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Pressure } from '../domain/claim-size.js';
 import type { Lease, TaskId, WorkerId } from '../domain/ids.js';
-import type { ClaimedTask, PollAnswer, WorkerApi } from '../protocol/api.js';
+import type { ClaimedTask, PollAnswer, WorkerApi } from '../protocol/workers-api.js';
 import { silentLog } from '../runtime/log.js';
 import { ClaimLoop } from './claim-loop.js';
 import type { PressureGauge } from './pressure.js';

@@ -1,5 +1,5 @@
 import { claimSize, maxClaim, memoryState, type MemoryState } from '../domain/claim-size.js';
-import type { PollAnswer } from '../protocol/api.js';
+import type { PollAnswer } from '../protocol/workers-api.js';
 import { asLogged, pause } from './backoff.js';
 import { tell, type WorkerObserver } from './observer.js';
 import { PollLoop, type PollOptions } from './poll-loop.js';

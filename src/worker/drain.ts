@@ -1,4 +1,4 @@
-import type { Held } from '../protocol/api.js';
+import type { Held } from '../protocol/workers-api.js';
 import type { Logger } from '../runtime/log.js';
 import type { InFlight } from './in-flight.js';
 import type { Reports } from './reports.js';

@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import type { Lease, TaskId } from '../domain/ids.js';
-import type { ClaimedTask } from '../protocol/api.js';
+import type { ClaimedTask } from '../protocol/workers-api.js';
 import { silentLog } from '../runtime/log.js';
 import { TaskAbortedError, type AbortCause } from './errors.js';
 import { execute, type Outcome } from './execution.js';

@@ -2,9 +2,9 @@ import type { StandardSchemaV1 } from '@standard-schema/spec';
 import { attemptErrorCodes, type AttemptError } from '../domain/attempt-error.js';
 import type { FieldError } from '../domain/errors.js';
 import type { JsonValue } from '../domain/json.js';
-import type { ClaimedTask } from '../protocol/api.js';
 import { bounds } from '../protocol/bounds.js';
 import { findJsonFault, type JsonFault } from '../protocol/json-measure.js';
+import type { ClaimedTask } from '../protocol/workers-api.js';
 import { applyRetryPolicy } from './apply-retry-policy.js';
 import {
   cut,

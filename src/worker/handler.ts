@@ -1,6 +1,6 @@
 import type { StandardSchemaV1 } from '@standard-schema/spec';
 import type { Cost } from '../domain/queue-settings.js';
-import type { ClaimedTask } from '../protocol/api.js';
+import type { ClaimedTask } from '../protocol/workers-api.js';
 import type { Logger } from '../runtime/log.js';
 import type { RetryPolicy } from './apply-retry-policy.js';
 

@@ -1,4 +1,4 @@
-import type { Heartbeat, HeartbeatAnswer } from '../protocol/api.js';
+import type { Heartbeat, HeartbeatAnswer } from '../protocol/workers-api.js';
 import type { Logger } from '../runtime/log.js';
 import { Loop } from '../runtime/loop.js';
 import { asLogged, retryDelayMs } from './backoff.js';

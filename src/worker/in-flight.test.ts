@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Lease, TaskId } from '../domain/ids.js';
-import type { ClaimedTask } from '../protocol/api.js';
+import type { ClaimedTask } from '../protocol/workers-api.js';
 import type { TaskAbortedError } from './errors.js';
 import { InFlight } from './in-flight.js';
 

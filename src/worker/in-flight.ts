@@ -1,5 +1,5 @@
 import type { Lease, TaskId } from '../domain/ids.js';
-import type { ClaimedTask, Held } from '../protocol/api.js';
+import type { ClaimedTask, Held } from '../protocol/workers-api.js';
 import { TaskAbortedError, type AbortCause } from './errors.js';
 import type { Stop } from './stop.js';
 

@@ -1,6 +1,6 @@
 export { SluiceError } from '../domain/errors.js';
 export type { AttemptError } from '../domain/attempt-error.js';
-export type { WorkerApi } from '../protocol/api.js';
+export type { WorkerApi } from '../protocol/workers-api.js';
 export type { RetryPolicy } from './apply-retry-policy.js';
 export {
   NonRetriableError,

@@ -1,5 +1,5 @@
 import { setMaxListeners } from 'node:events';
-import type { PollAnswer } from '../protocol/api.js';
+import type { PollAnswer } from '../protocol/workers-api.js';
 import type { Logger } from '../runtime/log.js';
 import { Loop } from '../runtime/loop.js';
 import { asLogged, pause, retryDelayMs } from './backoff.js';

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { SluiceError } from '../domain/errors.js';
 import type { Lease, TaskId } from '../domain/ids.js';
-import type { Report, ReportAnswer } from '../protocol/api.js';
+import type { Report, ReportAnswer } from '../protocol/workers-api.js';
 import { silentLog } from '../runtime/log.js';
 import { Reports } from './reports.js';
 

@@ -1,8 +1,8 @@
 import { SluiceError } from '../domain/errors.js';
 import type { Lease, TaskId } from '../domain/ids.js';
 import { attemptErrorCodes } from '../domain/attempt-error.js';
-import type { Report, ReportAnswer } from '../protocol/api.js';
 import { bounds } from '../protocol/bounds.js';
+import type { Report, ReportAnswer } from '../protocol/workers-api.js';
 import { Batcher } from '../runtime/batcher.js';
 import type { Logger } from '../runtime/log.js';
 import { asLogged, isAway, pause, retryDelayMs } from './backoff.js';

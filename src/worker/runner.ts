@@ -1,6 +1,6 @@
 import { SluiceError } from '../domain/errors.js';
 import type { Cost } from '../domain/queue-settings.js';
-import type { ClaimedTask, Held, Report } from '../protocol/api.js';
+import type { ClaimedTask, Held, Report } from '../protocol/workers-api.js';
 import type { Logger } from '../runtime/log.js';
 import { TaskAbortedError } from './errors.js';
 import { execute, type Outcome } from './execution.js';

@@ -1,6 +1,6 @@
 import { SluiceError } from '../domain/errors.js';
 import type { WorkerId } from '../domain/ids.js';
-import type { Registered, Registration, WorkerApi } from '../protocol/api.js';
+import type { Registered, Registration, WorkerApi } from '../protocol/workers-api.js';
 import type { Logger } from '../runtime/log.js';
 import { asLogged, isAway, pause, retryDelayMs } from './backoff.js';
 

@@ -1,5 +1,5 @@
 import type { Cost } from '../domain/queue-settings.js';
-import type { ClaimedTask } from '../protocol/api.js';
+import type { ClaimedTask } from '../protocol/workers-api.js';
 import type { Logger } from '../runtime/log.js';
 import type { HandlerContext, RunningTask } from './handler.js';
 import { progressNote, type ProgressLine } from './progress.js';

@@ -8,7 +8,7 @@ import type {
   PollAnswer,
   Registration,
   WorkerApi,
-} from '../protocol/api.js';
+} from '../protocol/workers-api.js';
 import { createLog, type Logger } from '../runtime/log.js';
 import { asLogged } from './backoff.js';
 import { ClaimLoop } from './claim-loop.js';

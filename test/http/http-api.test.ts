@@ -1,6 +1,8 @@
 import { createServer, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { connect } from '../../src/client/connect.js';
+import { defineTask } from '../../src/client/define-task.js';
 import { HttpApi } from '../../src/client/http-api.js';
 import { SluiceError } from '../../src/domain/errors.js';
 import type { Lease, TaskId, WorkerId } from '../../src/domain/ids.js';
@@ -12,9 +14,17 @@ const unknownTask = unknownId as TaskId;
 const unknownWorker = unknownId as WorkerId;
 const stale = { taskId: unknownTask, lease: staleLease as Lease };
 
+const byNumber = (a: unknown, b: unknown) => Number(a) - Number(b);
+const errorAt = (path: string): unknown => expect.objectContaining({ path });
+
+let base: string;
 let remote: SluiceApi;
+let onRequest: (url: string) => void = () => undefined;
 beforeAll(async () => {
-  const base = await http().app.listen({ host: '127.0.0.1', port: 0 });
+  http().app.server.on('request', ({ url }) => {
+    onRequest(url ?? '');
+  });
+  base = await http().app.listen({ host: '127.0.0.1', port: 0 });
   remote = new HttpApi(base);
 });
 
@@ -66,6 +76,34 @@ describe('the same calls as in-process', () => {
     const task = await remote.getTask(last.receipt.taskId);
     expect(task.parameters).toEqual({ index: 5_002 });
     await remote.cancelTasks({ queue: 'remote-many' });
+  });
+
+  it('R-LA3: what many submit at once goes in one request, and one that is refused hears it as if alone', async () => {
+    const far = connect(base);
+    const requests: string[] = [];
+    onRequest = (url) => requests.push(url);
+    const chat = defineTask({ type: 'chat', run: () => null });
+    const queueOf = (n: number) => (n === 7 ? 'not a queue!' : 'remote-together');
+    const settled = await Promise.allSettled(
+      Array.from({ length: 30 }, (_, n) =>
+        far.submit(chat, { n }, { queue: queueOf(n), delaySeconds: 3600 }),
+      ),
+    );
+    onRequest = () => undefined;
+    expect(requests).toEqual(['/api/v1/tasks/batch']);
+    const refused = settled.flatMap((one, n) =>
+      one.status === 'rejected' ? [[n, one.reason]] : [],
+    );
+    expect(refused).toEqual([
+      [7, expect.objectContaining({ code: 'invalid_request', errors: [errorAt('/queue')] })],
+    ]);
+    expect(String(refused[0]?.[1])).not.toContain('/tasks/');
+    const { items } = await remote.listTasks({ queue: 'remote-together' }, { limit: 100 });
+    expect(items.map(({ parameters }) => parameters.n).sort(byNumber)).toEqual(
+      [...Array(30).keys()].filter((n) => n !== 7),
+    );
+    await remote.cancelTasks({ queue: 'remote-together' });
+    await far.close();
   });
 
   it('works as a worker', async () => {

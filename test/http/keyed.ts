@@ -1,7 +1,7 @@
 import { afterAll, beforeAll } from 'vitest';
 import type { Scope } from '../../src/domain/scopes.js';
 import { openEngine, type Engine } from '../../src/engine/open-engine.js';
-import type { KeyDraft } from '../../src/protocol/api.js';
+import type { KeyDraft } from '../../src/protocol/keys-api.js';
 import { silentLog, type Logger } from '../../src/runtime/log.js';
 import { buildApp } from '../../src/server/app.js';
 import type { App, Doors } from '../../src/server/app-parts.js';

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
-import type { CreatedKey } from '../../src/protocol/api.js';
+import type { CreatedKey } from '../../src/protocol/keys-api.js';
 import { serve, type RunningServer } from '../../src/server/serve.js';
 import { createTestDatabase, type TestDatabase } from '../support/postgres.js';
 import type { Problem } from './support.js';

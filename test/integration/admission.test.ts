@@ -3,7 +3,8 @@ import { afterAll, beforeAll, describe, expect, inject, it, onTestFinished } fro
 import { SluiceError } from '../../src/domain/errors.js';
 import type { TaskId } from '../../src/domain/ids.js';
 import { openEngine, type Engine } from '../../src/engine/open-engine.js';
-import { anybody, type SubmitOutcome, type TaskDraft } from '../../src/protocol/api.js';
+import { anybody } from '../../src/protocol/caller.js';
+import type { SubmitOutcome, TaskDraft } from '../../src/protocol/tasks-api.js';
 import { serve } from '../../src/server/serve.js';
 import { freshPglite } from '../support/pglite.js';
 import { until } from '../support/until.js';

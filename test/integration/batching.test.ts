@@ -1,8 +1,9 @@
-import { expect, it } from 'vitest';
+import { expect, inject, it, onTestFinished, vi } from 'vitest';
 
-import type { TaskDraft } from '../../src/protocol/api.js';
+import type { TaskDraft } from '../../src/protocol/tasks-api.js';
+import { ScriptRunner } from '../../src/ready/redis/script-runner.js';
 import { until } from '../support/until.js';
-import { describeOnPostgres, drafts, submitAll, TestWorker } from './support.js';
+import { describeOnPostgres, drafts, freshQueue, submitAll, TestWorker } from './support.js';
 
 describeOnPostgres('coalesced batches', (server) => {
   it('a row that Postgres refuses fails its own caller and nobody else', async () => {
@@ -44,6 +45,27 @@ describeOnPostgres('coalesced batches', (server) => {
     );
     const refused = outcomes.flatMap(({ status }, index) => (status === 'rejected' ? [index] : []));
     expect(refused).toEqual([37]);
+  });
+
+  it('R-LA3: what Redis is asked for a submit is asked once for all that come together', async () => {
+    const engine = await server().open({ redisUrl: inject('redisUrl') });
+    const queue = freshQueue();
+    const limit = { unit: 'requests', rate: 60, perSeconds: 60, burst: null };
+    await engine.putQueue(queue, { limits: [limit] });
+    const run = vi.spyOn(ScriptRunner.prototype, 'run');
+    onTestFinished(() => {
+      run.mockRestore();
+    });
+    const receipts = await Promise.all(
+      Array.from({ length: 100 }, () => engine.submit({ taskType: 'noop', queue })),
+    );
+    const scripts = run.mock.calls.map(([{ name }]) => name);
+    // The first one may go ahead of the others.
+    for (const name of ['offer', 'positions', 'live']) {
+      expect(scripts.filter((other) => other === name).length).toBeLessThanOrEqual(4);
+    }
+    expect(receipts.map(({ queuePosition }) => queuePosition)).toEqual([...receipts.keys()]);
+    await engine.cancelTasks({ queue });
   });
 
   it('a locked row delays only itself: claims, starts and reports go on around it', async () => {

@@ -1,7 +1,7 @@
 import { describe, expect, inject, it } from 'vitest';
 
 import type { Engine } from '../../src/engine/open-engine.js';
-import type { ClaimedTask, WorkerView } from '../../src/protocol/api.js';
+import type { ClaimedTask, WorkerView } from '../../src/protocol/workers-api.js';
 import { staysWithin } from '../support/stays-within.js';
 import { until } from '../support/until.js';
 import {

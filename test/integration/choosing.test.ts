@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 
 import { priorities } from '../../src/domain/priority.js';
-import type { ClaimedTask } from '../../src/protocol/api.js';
+import type { ClaimedTask } from '../../src/protocol/workers-api.js';
 import { staysWithin } from '../support/stays-within.js';
 import { until } from '../support/until.js';
 import {

@@ -2,7 +2,8 @@ import { expect, it } from 'vitest';
 
 import type { AttemptError } from '../../src/domain/attempt-error.js';
 import type { Engine } from '../../src/engine/open-engine.js';
-import type { ClaimedTask, QueueChange } from '../../src/protocol/api.js';
+import type { QueueChange } from '../../src/protocol/queues-api.js';
+import type { ClaimedTask } from '../../src/protocol/workers-api.js';
 import { until } from '../support/until.js';
 import {
   broken,

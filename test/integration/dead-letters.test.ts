@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 import type { TaskId } from '../../src/domain/ids.js';
 import type { Engine } from '../../src/engine/open-engine.js';
 import { defineTask, NonRetriableError, Sluice, type TaskEvent } from '../../src/index.js';
-import type { TaskDraft } from '../../src/protocol/api.js';
+import type { TaskDraft } from '../../src/protocol/tasks-api.js';
 import { until } from '../support/until.js';
 import {
   describeOnEveryEngine,

@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 import type { TaskId } from '../../src/domain/ids.js';
 import type { Engine } from '../../src/engine/open-engine.js';
 import type { QueueLimit } from '../../src/domain/queue-settings.js';
-import type { WaitReason } from '../../src/protocol/api.js';
+import type { WaitReason } from '../../src/protocol/tasks-api.js';
 import { describeOnEveryEngine, freshQueue, refusal, TestWorker } from './support.js';
 
 const requests = { unit: 'requests', rate: 60, perSeconds: 60, burst: 2 };

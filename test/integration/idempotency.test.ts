@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 
-import type { TaskDraft } from '../../src/protocol/api.js';
+import type { TaskDraft } from '../../src/protocol/tasks-api.js';
 import { describeOnEveryEngine, describeOnPostgres, refusal, TestWorker } from './support.js';
 
 describeOnPostgres('idempotency keys on several connections', (server) => {

@@ -2,7 +2,8 @@ import { expect, it } from 'vitest';
 
 import type { Priority } from '../../src/domain/priority.js';
 import type { JsonValue } from '../../src/domain/json.js';
-import type { ClaimedTask, TaskView } from '../../src/protocol/api.js';
+import type { TaskView } from '../../src/protocol/tasks-api.js';
+import type { ClaimedTask } from '../../src/protocol/workers-api.js';
 import {
   broken,
   describeOnEveryEngine,

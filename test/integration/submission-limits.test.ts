@@ -3,7 +3,8 @@ import { afterAll, beforeAll, expect, inject, it } from 'vitest';
 import { SluiceError } from '../../src/domain/errors.js';
 import type { SubmissionLimit } from '../../src/domain/submission-limit.js';
 import { openEngine, type Engine } from '../../src/engine/open-engine.js';
-import type { Caller, SubmitOutcome, TaskDraft } from '../../src/protocol/api.js';
+import type { Caller } from '../../src/protocol/caller.js';
+import type { SubmitOutcome, TaskDraft } from '../../src/protocol/tasks-api.js';
 import { ManualClock } from '../../src/runtime/clock.js';
 import { until } from '../support/until.js';
 import {

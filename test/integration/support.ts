@@ -9,6 +9,7 @@ import type { TaskState } from '../../src/domain/task-state.js';
 import { openEngine, type Engine, type OpenEngineOptions } from '../../src/engine/open-engine.js';
 import { PollWaiter } from '../../src/engine/poll-waiter.js';
 import type { EngineSettings } from '../../src/engine/settings.js';
+import type { TaskDraft, TaskView } from '../../src/protocol/tasks-api.js';
 import type {
   ClaimedTask,
   Held,
@@ -16,9 +17,7 @@ import type {
   Registration,
   Report,
   ReportAnswer,
-  TaskDraft,
-  TaskView,
-} from '../../src/protocol/api.js';
+} from '../../src/protocol/workers-api.js';
 import { ManualClock } from '../../src/runtime/clock.js';
 import { createTestDatabase } from '../support/postgres.js';
 import { until } from '../support/until.js';

@@ -1,6 +1,6 @@
 import { expect, it, onTestFinished } from 'vitest';
 
-import type { PollAnswer } from '../../src/protocol/api.js';
+import type { PollAnswer } from '../../src/protocol/workers-api.js';
 import { staysWithin } from '../support/stays-within.js';
 import { until } from '../support/until.js';
 import {

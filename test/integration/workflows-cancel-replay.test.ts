@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 
 import type { TaskId } from '../../src/domain/ids.js';
 import type { Engine } from '../../src/engine/open-engine.js';
-import type { ClaimedTask } from '../../src/protocol/api.js';
+import type { ClaimedTask } from '../../src/protocol/workers-api.js';
 import {
   describeOnEveryEngine,
   drafts,

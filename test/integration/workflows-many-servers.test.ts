@@ -2,7 +2,7 @@ import { expect, inject, it } from 'vitest';
 
 import { SluiceError } from '../../src/domain/errors.js';
 import type { Engine } from '../../src/engine/open-engine.js';
-import type { ClaimedTask } from '../../src/protocol/api.js';
+import type { ClaimedTask } from '../../src/protocol/workers-api.js';
 import { until } from '../support/until.js';
 import { describeOnPostgres, indexOf, submitAll, TestWorker } from './support.js';
 

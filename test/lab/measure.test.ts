@@ -10,6 +10,7 @@ import {
   shareUsed,
   spreadOf,
 } from '../../lab/shared/measure.js';
+import { chosenSections, sectionsOf } from '../../lab/shared/results.js';
 import { nearestWindow, type TokenCall } from '../../bench/accuracy/scenarios/tokens.js';
 
 describe('what the lab measures with', () => {
@@ -107,4 +108,18 @@ describe('the bound of a limit of tokens', () => {
       bound: 130,
     });
   });
+});
+
+it('a document keeps what was not measured on this machine, in its place', () => {
+  const written = sectionsOf('# Growth\n\npreface\n\n## queues\n\nold\n\n## soak\n\nan hour\n');
+  expect([...written.keys()]).toEqual(['queues', 'soak']);
+  const measured = new Map([
+    ['queues', '## queues\n\nnew'],
+    ['backlog', '## backlog\n\nnew'],
+  ]);
+  expect(chosenSections(['backlog', 'queues', 'workers', 'soak'], measured, written)).toEqual([
+    '## backlog\n\nnew',
+    '## queues\n\nnew',
+    '## soak\n\nan hour',
+  ]);
 });

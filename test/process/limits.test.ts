@@ -5,7 +5,8 @@ import { deliveryDelays, readClaims, timesOf } from '../../lab/limits/claims.js'
 import { jitterOf, mostBeyondRate, mostInWindow, overlapOf } from '../../lab/shared/measure.js';
 import { Probe } from '../../lab/limits/probe.js';
 import { startStandIn } from '../../lab/limits/stand-in.js';
-import type { QueueChange, TaskDraft } from '../../src/protocol/api.js';
+import type { QueueChange } from '../../src/protocol/queues-api.js';
+import type { TaskDraft } from '../../src/protocol/tasks-api.js';
 import { createTestDatabase } from '../support/postgres.js';
 import { askRedis, startRedis } from '../support/services/redis-server.js';
 import { until } from '../support/until.js';

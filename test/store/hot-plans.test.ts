@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 
 import type { Lease, TaskId } from '../../src/domain/ids.js';
-import type { Held } from '../../src/protocol/api.js';
+import type { Held } from '../../src/protocol/workers-api.js';
 import { claimTasks, type Claim } from '../../src/store/claim-tasks.js';
 import type { Database } from '../../src/store/database.js';
 import { endAttempts } from '../../src/store/end-attempts.js';

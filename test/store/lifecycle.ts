@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 
 import { IdSource, type TaskId, type WorkerId } from '../../src/domain/ids.js';
-import type { Held } from '../../src/protocol/api.js';
+import type { Held } from '../../src/protocol/workers-api.js';
 import {
   claimTasks,
   type Claim,

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { expect, it } from 'vitest';
 
 import { canMove, type TaskState } from '../../src/domain/task-state.js';
-import type { Held } from '../../src/protocol/api.js';
+import type { Held } from '../../src/protocol/workers-api.js';
 import { claimTasks } from '../../src/store/claim-tasks.js';
 import type { Database } from '../../src/store/database.js';
 import { endAttempts } from '../../src/store/end-attempts.js';

@@ -6,7 +6,7 @@ import { wakeDue } from '../../src/store/feed-line.js';
 import { findAttempts, findSettled } from '../../src/store/find-attempts.js';
 import { recordProgress, startTasks } from '../../src/store/start-tasks.js';
 import type { Database } from '../../src/store/database.js';
-import type { Held } from '../../src/protocol/api.js';
+import type { Held } from '../../src/protocol/workers-api.js';
 import type { ClaimedRow } from '../../src/store/claim-tasks.js';
 import { backToPending, claimOne, completionOf, rowOf, runOne, toDeadLetter } from './lifecycle.js';
 import { describeOnEveryDatabase } from './support.js';

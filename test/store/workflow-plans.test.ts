@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
 import type { Lease, TaskId } from '../../src/domain/ids.js';
-import type { Held } from '../../src/protocol/api.js';
+import type { Held } from '../../src/protocol/workers-api.js';
 import { cancelTasks, findCancellable } from '../../src/store/cancel-tasks.js';
 import type { Database } from '../../src/store/database.js';
 import { endAttempts } from '../../src/store/end-attempts.js';

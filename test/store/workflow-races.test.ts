@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 
 import type { TaskId } from '../../src/domain/ids.js';
-import type { Held } from '../../src/protocol/api.js';
+import type { Held } from '../../src/protocol/workers-api.js';
 import { cancelTasks } from '../../src/store/cancel-tasks.js';
 import { changeTask } from '../../src/store/change-task.js';
 import { claimTasks } from '../../src/store/claim-tasks.js';

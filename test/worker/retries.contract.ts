@@ -3,7 +3,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { describe, expect, it } from 'vitest';
 import { defineTask } from '../../src/client/define-task.js';
-import type { TaskView } from '../../src/protocol/api.js';
+import type { TaskView } from '../../src/protocol/tasks-api.js';
 import { until } from '../support/until.js';
 import { unique, type Workbench } from './workbench.js';
 

@@ -1,4 +1,5 @@
-import type { SluiceApi, WorkerApi } from '../../src/protocol/api.js';
+import type { SluiceApi } from '../../src/protocol/api.js';
+import type { WorkerApi } from '../../src/protocol/workers-api.js';
 
 /** A real engine, and a way from a worker to it that can be cut. */
 export interface Transport {

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import type { TaskDraft } from '../../../src/protocol/api.js';
+import type { TaskDraft } from '../../../src/protocol/tasks-api.js';
 import { bucketShape, tokensAt } from '../../../src/domain/token-bucket.js';
 import { mostInWindow } from '../../../test/limits/sliding-window.js';
 import { Cluster, requests } from '../../../lab/limits/cluster.js';

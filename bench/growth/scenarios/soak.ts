@@ -3,7 +3,7 @@ import { Cluster } from '../../../lab/limits/cluster.js';
 import type { Lab } from '../../../lab/shared/lab.js';
 import { count, judged, ms, noted, type Row, type Scenario } from '../../../lab/shared/scenario.js';
 import { priorities } from '../../../src/domain/priority.js';
-import type { TaskDraft } from '../../../src/protocol/api.js';
+import type { TaskDraft } from '../../../src/protocol/tasks-api.js';
 import { ProcessTree } from '../../../lab/shared/process-tree.js';
 import { postgresProcesses } from '../postgres-processes.js';
 import { openFiles, soakRows, type Sample } from '../soak-samples.js';

@@ -1,6 +1,6 @@
 import { HttpApi } from '../../../src/client/http-api.js';
 import type { Scope } from '../../../src/domain/scopes.js';
-import type { CreatedKey } from '../../../src/protocol/api.js';
+import type { CreatedKey } from '../../../src/protocol/keys-api.js';
 import type { Lab } from '../../shared/lab.js';
 import { median, spreadOf } from '../../shared/measure.js';
 import {

@@ -1,4 +1,4 @@
-import type { TaskDraft } from '../../../src/protocol/api.js';
+import type { TaskDraft } from '../../../src/protocol/tasks-api.js';
 import { deliveryDelays, timesOf } from '../claims.js';
 import { Cluster, requests } from '../cluster.js';
 import {

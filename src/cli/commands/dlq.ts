@@ -7,12 +7,12 @@ import {
   replayedToWire,
 } from '../../protocol/dead-letters-wire.js';
 import { taskToWire } from '../../protocol/tasks-wire.js';
+import type { SluiceApi } from '../../protocol/api.js';
 import type {
   DeadLetterFilter,
   DeadLetterPattern,
   DeadLetterReplay,
-  SluiceApi,
-} from '../../protocol/api.js';
+} from '../../protocol/dead-letters-api.js';
 import { defined } from '../../protocol/defined.js';
 import { CliError } from '../failure.js';
 import { limitOption, priorityOption, wholeNumber } from '../options.js';

@@ -1,6 +1,6 @@
 import { InvalidArgumentError, type Command } from 'commander';
 import { isScope, scopes, type Scope } from '../../domain/scopes.js';
-import type { KeyApi, KeyView } from '../../protocol/api.js';
+import type { KeyApi, KeyView } from '../../protocol/keys-api.js';
 import { createdKeyToWire, keyPageToWire, keyToWire } from '../../protocol/keys-wire.js';
 import { CliError } from '../failure.js';
 import { names } from '../options.js';

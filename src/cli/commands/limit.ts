@@ -6,7 +6,8 @@ import {
   type QueueLimit,
   type QueueSettings,
 } from '../../domain/queue-settings.js';
-import type { QueueChange, QueueView, SluiceApi } from '../../protocol/api.js';
+import type { SluiceApi } from '../../protocol/api.js';
+import type { QueueChange, QueueView } from '../../protocol/queues-api.js';
 import { queueToWire } from '../../protocol/queues-wire.js';
 import { wholeNumber } from '../options.js';
 import { printFields, printJson, printLine } from '../output.js';

@@ -1,5 +1,5 @@
 import { InvalidArgumentError, Option, type Command } from 'commander';
-import type { QueueView } from '../../protocol/api.js';
+import type { QueueView } from '../../protocol/queues-api.js';
 import { queueToWire } from '../../protocol/queues-wire.js';
 import { printJson, printLine } from '../output.js';
 import { remoteApi, withRemoteOptions, type RemoteOptions } from '../remote.js';

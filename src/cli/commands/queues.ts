@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { queuePageToWire } from '../../protocol/queues-wire.js';
-import type { QueueView } from '../../protocol/api.js';
+import type { QueueView } from '../../protocol/queues-api.js';
 import { paint, printJson, printLine, printTable } from '../output.js';
 import { pauseText, tokensText } from '../queue-text.js';
 import { readableSeconds } from '../readable.js';

@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import type { JsonObject } from '../../domain/json.js';
 import type { Priority } from '../../domain/priority.js';
 import { receiptToWire, taskToWire } from '../../protocol/tasks-wire.js';
-import type { Receipt } from '../../protocol/api.js';
+import type { Receipt } from '../../protocol/tasks-api.js';
 import { defined } from '../../protocol/defined.js';
 import { CliError } from '../failure.js';
 import { jsonObject, priorityOption } from '../options.js';

@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import { hasEnded } from '../../domain/task-state.js';
 import { taskIdFromWire } from '../../protocol/common-wire.js';
 import { explanationToWire, taskToWire } from '../../protocol/tasks-wire.js';
-import type { Explanation, TaskView } from '../../protocol/api.js';
+import type { Explanation, TaskView } from '../../protocol/tasks-api.js';
 import { paint, printFields, printJson, printLine, printTable } from '../output.js';
 import { readableAge, readableSeconds, readableState } from '../readable.js';
 import { remoteApi, withRemoteOptions, type RemoteOptions } from '../remote.js';

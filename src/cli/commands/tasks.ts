@@ -1,7 +1,7 @@
 import { Option, type Command } from 'commander';
 import { taskStates, type TaskState } from '../../domain/task-state.js';
 import { taskPageToWire } from '../../protocol/tasks-wire.js';
-import type { TaskView } from '../../protocol/api.js';
+import type { TaskView } from '../../protocol/tasks-api.js';
 import { defined } from '../../protocol/defined.js';
 import { limitOption } from '../options.js';
 import { printJson, printLine, printNote, printTable } from '../output.js';

@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { workerPageToWire } from '../../protocol/workers-wire.js';
-import type { WorkerView } from '../../protocol/api.js';
+import type { WorkerView } from '../../protocol/workers-api.js';
 import { paint, printJson, printLine, printTable } from '../output.js';
 import { everyPage } from '../pages.js';
 import { readableAge } from '../readable.js';

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { TaskView } from '../../protocol/api.js';
+import type { TaskView } from '../../protocol/tasks-api.js';
 import { describeTally, quantile, tally } from './summary.js';
 
 describe('the summary of the demo', () => {

@@ -1,5 +1,5 @@
 import { priorities } from '../../domain/priority.js';
-import type { TaskView } from '../../protocol/api.js';
+import type { TaskView } from '../../protocol/tasks-api.js';
 import { printLine, printTable } from '../output.js';
 import { readableSeconds } from '../readable.js';
 

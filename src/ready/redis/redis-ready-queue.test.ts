@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { Redis } from 'ioredis';
-import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, inject, it, onTestFinished, vi } from 'vitest';
 import { defaultQueueSettings } from '../../domain/queue-settings.js';
 import { LocalBus } from '../../runtime/bus.js';
 import { ManualClock } from '../../runtime/clock.js';
@@ -16,7 +16,7 @@ import {
 } from '../workbench.contract.js';
 import { openRedis, type RedisConnection } from './connection.js';
 import { RedisReadyQueue } from './redis-ready-queue.js';
-import { layout } from './script-runner.js';
+import { layout, ScriptRunner } from './script-runner.js';
 
 let connection: RedisConnection;
 
@@ -72,6 +72,21 @@ describeReadyQueueContract('RedisReadyQueue', make);
 describe('RedisReadyQueue', () => {
   it('R-CH10: answers random histories as a queue that sorts everything each time', async () => {
     await agreeOnRandomHistories(make, 200);
+  });
+
+  it('R-LA3: positions that are asked for together are one script', async () => {
+    const subject = await make();
+    const { queue } = subject;
+    await restore(subject);
+    const offer = offerMaker();
+    const offers = Array.from({ length: 50 }, () => offer());
+    await queue.offer(offers);
+    const run = vi.spyOn(ScriptRunner.prototype, 'run');
+    onTestFinished(() => {
+      run.mockRestore();
+    });
+    await Promise.all(offers.map(({ taskId }) => queue.position(taskId, 1_000)));
+    expect(run).toHaveBeenCalledTimes(1);
   });
 
   it('R-CH8: 50,000 queues that came and went leave a bounded number of keys', async () => {

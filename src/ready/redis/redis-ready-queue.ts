@@ -1,5 +1,6 @@
 import type { TaskId } from '../../domain/ids.js';
 import { laneKey, type Lane } from '../../domain/lane.js';
+import { Batcher } from '../../runtime/batcher.js';
 import type { Bus } from '../../runtime/bus.js';
 import type {
   BucketLevel,
@@ -49,10 +50,15 @@ import { leave, listBehind, look } from './scripts/line.js';
 import { offer } from './scripts/offer.js';
 import { finish, refund } from './scripts/release.js';
 import { remove } from './scripts/remove.js';
-import { levels, listOut, live, missing, position } from './scripts/seeing.js';
+import { levels, listOut, live, missing, positions } from './scripts/seeing.js';
 import { take } from './scripts/take.js';
 import { SourceList } from './source-list.js';
 import { WakeRelay } from './wake-relay.js';
+
+interface Asked {
+  readonly taskId: TaskId;
+  readonly limit: number;
+}
 
 export interface RedisReadyQueueOptions extends ScriptRunnerOptions {
   readonly bus: Bus;
@@ -75,6 +81,12 @@ export class RedisReadyQueue implements ReadyQueue {
   readonly #sources = new SourceList();
   readonly #kept = new KeptFinishes();
   readonly #stopListening: () => void;
+  /** Whoever submits asks for one: those that come together are one script. */
+  readonly #positions = new Batcher<Asked, number | null>({
+    flush: (asked) => this.#findPositions(asked),
+    maxItems: atOnce,
+    concurrency: 2,
+  });
   #toldLevels = { generation: '', number: '0' };
 
   constructor({ bus, ...options }: RedisReadyQueueOptions) {
@@ -166,9 +178,9 @@ export class RedisReadyQueue implements ReadyQueue {
     await this.#tellGrants(refund, grants);
   }
 
-  async finish(finished: readonly Finished[]): Promise<void> {
-    const saidAtMs = this.#runner.elapsedMs();
-    await this.#tellFinished(finished.map((one) => ({ ...one, saidAtMs, isResent: false })));
+  async finish(finished: readonly Finished[], askedAgoMs = 0): Promise<void> {
+    const askedMs = this.#runner.elapsedMs() - askedAgoMs;
+    await this.#tellFinished(finished.map((one) => ({ ...one, askedMs, isResent: false })));
   }
 
   async remove(taskIds: readonly TaskId[]): Promise<void> {
@@ -224,11 +236,8 @@ export class RedisReadyQueue implements ReadyQueue {
     return unlessAway(emptyLive, async () => liveOf(await this.#runner.run(live, queue)));
   }
 
-  async position(taskId: TaskId, limit: number): Promise<number | null> {
-    return unlessAway(null, async () => {
-      const reply = await this.#runner.run(position, taskId, limit);
-      return reply === null ? null : Number(reply);
-    });
+  position(taskId: TaskId, limit: number): Promise<number | null> {
+    return this.#positions.add({ taskId, limit });
   }
 
   onWake(listener: (wake: Wake) => number): () => void {
@@ -280,6 +289,21 @@ export class RedisReadyQueue implements ReadyQueue {
     });
   }
 
+  async #findPositions(asked: readonly Asked[]): Promise<(number | null)[]> {
+    return unlessAway<(number | null)[]>(
+      asked.map(() => null),
+      async () => {
+        const most = Math.max(...asked.map(({ limit }) => limit));
+        const ids = asked.map(({ taskId }) => taskId);
+        const found = textsOf(await this.#runner.run(positions, most, ...ids));
+        return asked.map(({ limit }, index) => {
+          const position = found[index] ?? '';
+          return position === '' ? null : Math.min(limit, Number(position));
+        });
+      },
+    );
+  }
+
   async #tellGrants(script: Script, grants: readonly Grant[]): Promise<void> {
     await unlessAway(undefined, async () => {
       for (const part of inChunks(grants, atOnce)) {
@@ -322,8 +346,8 @@ async function unlessAway<T>(whenAway: T, work: () => Promise<T>): Promise<T> {
 /** Ids first, then a text for each: every argument costs both sides more than what is in it. */
 function finishArguments(finished: readonly KeptFinish[], nowMs: number): string[] {
   const ids = finished.map(({ taskId }) => taskId);
-  const texts = finished.map(({ grant, queue, reserved, usage, saidAtMs, isResent }) => {
-    const ending = grant === undefined ? String(Math.floor(nowMs - saidAtMs)) : `=${grant}`;
+  const texts = finished.map(({ grant, queue, reserved, usage, askedMs, isResent }) => {
+    const ending = grant === undefined ? String(Math.floor(nowMs - askedMs)) : `=${grant}`;
     if (usage === null) return ending;
     return `${ending}\n${JSON.stringify({ queue, reserved, usage, isResent })}`;
   });

@@ -44,17 +44,32 @@ end
 return { meta.generation, whole(meta.counter), levels }
 `;
 
-/** In a window those that fulfil such a condition come first: halving finds how many they are. */
+/**
+ * In a window those that fulfil such a condition come first: halving finds how many they are. What was looked at
+ * is kept: who asks for many places of a window looks at the same entries.
+ */
 const counting = String.raw`
-local function entryAt(window, index)
+local function readEntry(window, index)
   if not window.isLong then return entryAfter(window, index * packedSize) end
   local found = call('ZRANGE', window.key, index, index)
   return entryOfMember(window.lane, window.rank, found[1])
 end
 
-local function countFirst(lane, rank, condition)
+local function entryAt(window, index)
+  local entry = window.entries[index]
+  if not entry then
+    entry = readEntry(window, index)
+    window.entries[index] = entry
+  end
+  return entry
+end
+
+-- Of the first so many. Mostly all of those do, or nearly.
+local function countFirst(lane, rank, most, condition)
   local window = windowOf(lane, rank)
-  local low, high = 0, sizeOf(window)
+  if not window.entries then window.entries, window.size = {}, sizeOf(window) end
+  local low, high = 0, math.min(window.size, most)
+  if high > 0 and condition(entryAt(window, high - 1)) then return high end
   while low < high do
     local middle = math.floor((low + high) / 2)
     if condition(entryAt(window, middle)) then low = middle + 1 else high = middle end
@@ -70,21 +85,33 @@ local function lanesOf(queue)
 end
 `;
 
-const positionBody = String.raw`
-local taskId, limit = ARGV[2], tonumber(ARGV[3])
+const positionsBody = String.raw`
+local limit = tonumber(ARGV[2])
+local ids = argumentsFrom(3, 1)
+local lanesByQueue = {}
 
-local waiting = parseWaiting(taskId, call('HGET', entriesKey, taskId))
-if not waiting then return false end
-local queue = loadLane(waiting.laneKey).queue
-waiting.queue = queue
-local count = 0
-for _, lane in ipairs(lanesOf(queue)) do
-  for rank = 0, 2 do
-    count = count + countFirst(lane, rank, function(other) return isTakenBefore(other, waiting) end)
+local function countBefore(waiting)
+  local queue = loadLane(waiting.laneKey).queue
+  waiting.queue = queue
+  local lanes = lanesByQueue[queue]
+  if not lanes then
+    lanes = lanesOf(queue)
+    lanesByQueue[queue] = lanes
   end
-  if count >= limit then return limit end
+  local function isBeforeIt(other) return isTakenBefore(other, waiting) end
+  local count = 0
+  for _, lane in ipairs(lanes) do
+    for rank = 0, 2 do count = count + countFirst(lane, rank, limit - count, isBeforeIt) end
+  end
+  return count
 end
-return count
+
+local positions = {}
+for index, record in ipairs(readRecords(ids)) do
+  local waiting = parseWaiting(ids[index], record)
+  positions[index] = waiting and digits(countBefore(waiting)) or ''
+end
+return positions
 `;
 
 const liveBody = String.raw`
@@ -93,7 +120,7 @@ local queue = loadQueue(ARGV[2])
 -- How many of a rank have become at least as urgent as a level.
 local function countAged(lane, rank, level)
   local eligibleBy = now - ageFor(queue.settings, rank, level)
-  return countFirst(lane, rank, function(entry) return entry.eligibleAt <= eligibleBy end)
+  return countFirst(lane, rank, huge, function(entry) return entry.eligibleAt <= eligibleBy end)
 end
 
 local mediumToHigh, lowToHigh, lowToMedium, oldest = 0, 0, 0, huge
@@ -139,10 +166,10 @@ export const listOut = script('list-out', base, entries, outRecords, listOutBody
 /** Levels of the buckets that changed after a number of the counter. */
 export const levels = script('levels', base, buckets, levelsBody);
 
-/** How many of its queue are taken before a task. */
-export const position = script(
-  'position',
-  ...[base, queues, ageing, windows, entries, counting, positionBody],
+/** Of each task how many of its queue are taken before it. */
+export const positions = script(
+  'positions',
+  ...[base, queues, ageing, windows, entries, counting, positionsBody],
 );
 
 /** What is to be seen of a queue. */

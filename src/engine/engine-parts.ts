@@ -1,0 +1,172 @@
+import { ApiKeys } from './api-keys.js';
+import { Admission } from './admission.js';
+import { AttemptControl } from './attempt-control.js';
+import { Bench } from './bench.js';
+import { Cancel } from './cancel.js';
+import { Checkpoints } from './checkpoints.js';
+import { Circuits } from './circuits.js';
+import { Claim } from './claim.js';
+import type { EngineContext } from './context.js';
+import { EndAttempts } from './end-attempts.js';
+import { Explain } from './explain.js';
+import { Feeder } from './feeder.js';
+import { Fleet } from './fleet.js';
+import { Health } from './health.js';
+import { Heartbeat } from './heartbeat.js';
+import { Line } from './line.js';
+import { LostEntries } from './lost-entries.js';
+import { News } from './news.js';
+import { Poll } from './poll.js';
+import { PollWaiters } from './poll-waiters.js';
+import { QueueControl } from './queue-control.js';
+import { QueueDirectory } from './queue-directory.js';
+import { Read } from './read.js';
+import { RecentWork } from './recent-work.js';
+import { Replay } from './replay.js';
+import { Report } from './report.js';
+import { Retention } from './retention.js';
+import { Scaler } from './scaler.js';
+import { Serving, type Role, type ServingParts } from './serving.js';
+import { Slots } from './slots.js';
+import { Submit } from './submit.js';
+import { Hearing, Sweeper } from './sweeper.js';
+import { Throughput } from './throughput.js';
+import { WakeRelay } from './wake-relay.js';
+import { WorkerJudge } from './worker-judge.js';
+
+export type EngineParts = ReturnType<typeof joinParts>;
+
+/** Every use case with the others that it needs. */
+export function joinParts(
+  context: EngineContext,
+  role: Role,
+  { isClosing, onStandby }: Pick<ServingParts, 'isClosing' | 'onStandby'>,
+) {
+  const throughput = new Throughput();
+  const keys = new ApiKeys(context, (error) => {
+    serving.noteError(error);
+  });
+  const relay = new WakeRelay(context.ready);
+  const waiters = new PollWaiters(context.settings.wakeOrder, (wake) => relay.add(wake));
+  const checkpoints = new Checkpoints(context);
+  const queues = new QueueDirectory(context, checkpoints);
+  const hearing = new Hearing(context);
+  const fleet = new Fleet(context);
+  const bench = new Bench(context, (workerId) => {
+    waiters.wakeIfDenied(workerId);
+  });
+  const slots = new Slots(context);
+  const news = new News(context, {
+    fleet,
+    waiters,
+    queues,
+    bench,
+    onBenched: (item) => {
+      judge.heardBenched(item);
+    },
+    onFailing: (item) => {
+      judge.heardFailing(item);
+    },
+  });
+  const judge = new WorkerJudge(context, bench, news);
+  const circuits = new Circuits(context, {
+    queues,
+    news,
+    onOpened: (queue) => {
+      judge.forgive(queue);
+    },
+  });
+  const recent = new RecentWork();
+  const feeder = new Feeder(context, queues, recent);
+  const endAttempts = new EndAttempts(context, feeder, slots);
+  const admission = new Admission(context, queues);
+  const claim = new Claim(context, { slots, recent, waiters });
+  const submit = new Submit(context, {
+    recent,
+    claim,
+    admission,
+    feeder,
+    queues,
+    throughput,
+    isServing: () => serving.notServing() === null,
+  });
+  const report = new Report(context, { endAttempts, feeder, slots, judge, circuits, recent });
+  const attempts = new AttemptControl(context, endAttempts, feeder);
+  const heartbeat = new Heartbeat(context, { fleet, endAttempts, news });
+  const cancel = new Cancel(context, { fleet, news, feeder, slots });
+  const replay = new Replay(context, feeder);
+  const read = new Read(context);
+  const explain = new Explain(context, read);
+  const health = new Health(context, explain);
+  const line = new Line(context);
+  const scaler = new Scaler(context, {
+    queues,
+    throughput,
+    notServing: () => serving.notServing(),
+  });
+  const queueControl = new QueueControl(context, { admission, queues, line, throughput, news });
+  const lostEntries = new LostEntries(context, feeder, throughput);
+  const sweeper = new Sweeper(context, {
+    endAttempts,
+    feeder,
+    lostEntries,
+    news,
+    hearing,
+    slots,
+    retention: new Retention(context, feeder),
+  });
+  const serving = new Serving(context, role, {
+    bench,
+    checkpoints,
+    circuits,
+    feeder,
+    fleet,
+    hearing,
+    lostEntries,
+    queues,
+    sweeper,
+    waiters,
+    isClosing,
+    onStandby,
+  });
+  const poll = new Poll(context, {
+    fleet,
+    bench,
+    giveWayMs: (workerId) => circuits.giveWayMs(workerId),
+    claim,
+    feeder,
+    waiters,
+    notServing: () => serving.notServing(),
+    release: (held) => attempts.release(held),
+    rebuild: () => {
+      serving.rebuildSoon();
+    },
+  });
+  context.events.subscribe((event) => {
+    throughput.note(event);
+  });
+  context.ready.onWake((wake) => waiters.wake(wake));
+  return {
+    admission,
+    attempts,
+    bench,
+    cancel,
+    explain,
+    fleet,
+    health,
+    heartbeat,
+    keys,
+    line,
+    news,
+    poll,
+    queueControl,
+    read,
+    replay,
+    report,
+    scaler,
+    serving,
+    submit,
+    throughput,
+    waiters,
+  };
+}

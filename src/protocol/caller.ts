@@ -1,0 +1,10 @@
+/** On whose behalf a call is made. */
+export interface Caller {
+  /** Whose idempotency keys and submission limits count: the API key's, or empty without keys. */
+  readonly owner: string;
+  /** Its submits pass when all else is refused. */
+  readonly passesCeilings: boolean;
+}
+
+/** Who needs no key: the program itself, or anybody on this machine. */
+export const anybody: Caller = { owner: '', passesCeilings: false };

@@ -1,0 +1,56 @@
+import type { Priority } from '../domain/priority.js';
+import type { QueueSettings, RateLimit } from '../domain/queue-settings.js';
+import type { Page, PageRequest } from './page.js';
+
+export interface QueueView {
+  readonly name: string;
+  readonly settings: QueueSettings;
+  readonly version: number;
+  readonly live: QueueLive;
+}
+
+export interface QueueLive {
+  readonly depth: Readonly<Record<Priority, number>>;
+  readonly effectiveDepth: Readonly<Record<Priority, number>>;
+  /** Tasks in line that the ready queue does not hold. */
+  readonly backlog: number;
+  /** Tasks that have not ended; null for a queue without `maxActive`. */
+  readonly active: number | null;
+  readonly running: number;
+  /** Left of each unit, in the limit that has least; below zero: owed. */
+  readonly tokens: Readonly<Record<string, number>>;
+  /** Until there is a whole token of each unit; 0: there is; null: no limits. */
+  readonly nextTokenInMs: number | null;
+  readonly pausedUntil: Date | null;
+  readonly pausedWhy: string | null;
+  readonly circuit: 'closed' | 'open' | 'half_open';
+  readonly oldestAgeSeconds: number | null;
+  readonly lastMinute: {
+    readonly started: number;
+    readonly completed: number;
+    readonly failed: number;
+  };
+}
+
+/** What a PUT may name; absent means the default. */
+export type QueueChange = Partial<
+  Omit<QueueSettings, 'ageing'> & {
+    readonly ageing: QueueSettings['ageing'] | null;
+  }
+>;
+
+export interface LimitView extends RateLimit {
+  readonly name: string;
+}
+
+export interface QueueApi {
+  listQueues(page?: PageRequest): Promise<Page<QueueView>>;
+  getQueue(name: string): Promise<QueueView>;
+  putQueue(name: string, change: QueueChange): Promise<QueueView>;
+  pauseQueue(name: string, until?: Date): Promise<QueueView>;
+  resumeQueue(name: string): Promise<QueueView>;
+  listLimits(): Promise<readonly LimitView[]>;
+  getLimit(name: string): Promise<LimitView>;
+  putLimit(name: string, limit: RateLimit): Promise<LimitView>;
+  deleteLimit(name: string): Promise<void>;
+}

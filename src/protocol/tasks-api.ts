@@ -1,0 +1,179 @@
+import type { AttemptError, AttemptOutcome } from '../domain/attempt-error.js';
+import type { CeilingReached, ErrorCode, FieldError } from '../domain/errors.js';
+import type { TaskId, WorkerId } from '../domain/ids.js';
+import type { JsonObject, JsonValue } from '../domain/json.js';
+import type { Priority } from '../domain/priority.js';
+import type { Cost } from '../domain/queue-settings.js';
+import type { TaskState } from '../domain/task-state.js';
+import type { Caller } from './caller.js';
+import type { Page, PageRequest } from './page.js';
+
+export interface TaskDraft {
+  readonly taskType: string;
+  readonly queue?: string;
+  readonly priority?: Priority;
+  readonly parameters?: JsonObject;
+  readonly requiredCapabilities?: readonly string[];
+  readonly timeoutSeconds?: number;
+  readonly maxRetries?: number;
+  readonly idempotencyKey?: string;
+  readonly workflowId?: string;
+  readonly workflowOnFailure?: 'halt' | 'continue';
+  readonly runAt?: Date;
+  readonly delaySeconds?: number;
+  readonly dispatchDeadlineSeconds?: number | null;
+  readonly cost?: Cost;
+  readonly userId?: string;
+  readonly tags?: readonly string[];
+  readonly traceId?: string;
+}
+
+export interface Receipt {
+  readonly taskId: TaskId;
+  readonly status: TaskState;
+  readonly queue: string;
+  readonly priority: Priority;
+  readonly queuePosition: number | null;
+  readonly estimatedWaitSeconds: number | null;
+  readonly traceId: string | null;
+  readonly createdAt: Date;
+  /** False when the idempotency key already had this task. */
+  readonly created: boolean;
+}
+
+export type SubmitOutcome =
+  | { readonly kind: 'accepted'; readonly receipt: Receipt }
+  | {
+      readonly kind: 'refused';
+      readonly code: ErrorCode;
+      readonly detail: string;
+      readonly errors?: readonly FieldError[];
+      readonly retryAfterSeconds?: number;
+      readonly ceiling?: CeilingReached;
+    };
+
+export interface TaskView {
+  readonly taskId: TaskId;
+  readonly taskType: string;
+  readonly queue: string;
+  readonly priority: Priority;
+  readonly effectivePriority: Priority;
+  readonly status: TaskState;
+  readonly parameters: JsonObject;
+  readonly requiredCapabilities: readonly string[];
+  readonly retryCount: number;
+  readonly maxRetries: number;
+  readonly attempt: number;
+  readonly createdAt: Date;
+  readonly runAt: Date | null;
+  readonly eligibleAt: Date;
+  readonly queuedAt: Date | null;
+  readonly assignedAt: Date | null;
+  readonly startedAt: Date | null;
+  readonly completedAt: Date | null;
+  readonly assignedWorkerId: WorkerId | null;
+  readonly progress: { readonly percent: number; readonly message: string | null } | null;
+  readonly result: JsonValue;
+  readonly error: AttemptError | null;
+  readonly timeoutSeconds: number;
+  readonly dispatchDeadline: Date | null;
+  readonly workflowId: string | null;
+  readonly idempotencyKey: string | null;
+  readonly cost: Cost | null;
+  readonly usage: Cost | null;
+  readonly userId: string | null;
+  readonly tags: readonly string[];
+  readonly traceId: string | null;
+  readonly currentStateDurationSeconds: number;
+  /** Only when asked for. */
+  readonly history?: TaskHistory;
+}
+
+export interface TaskHistory {
+  readonly states: readonly StateChange[];
+  readonly attempts: readonly AttemptView[];
+}
+
+export interface StateChange {
+  readonly state: TaskState;
+  readonly at: Date;
+  readonly workerId?: WorkerId;
+  readonly attempt?: number;
+  readonly reason?: string;
+}
+
+export interface AttemptView {
+  readonly attempt: number;
+  readonly workerId: WorkerId;
+  readonly startedAt: Date;
+  readonly endedAt: Date;
+  readonly outcome: AttemptOutcome;
+  readonly error?: AttemptError;
+}
+
+export const waitReasonKinds = [
+  'scheduled',
+  'workflow',
+  'no_room',
+  'rate_limit',
+  'max_concurrency',
+  'paused',
+  'circuit_open',
+  'no_worker',
+  'workers_busy',
+  'behind',
+] as const;
+
+export interface WaitReason {
+  readonly kind: (typeof waitReasonKinds)[number];
+  readonly detail: string;
+  readonly until?: Date;
+}
+
+export interface Explanation {
+  readonly taskId: TaskId;
+  readonly status: TaskState;
+  readonly reasons: readonly WaitReason[];
+  /** What is worth knowing but keeps it from nothing; absent when there is none. */
+  readonly notes?: readonly string[];
+}
+
+export interface TaskFilter {
+  readonly status?: TaskState;
+  readonly queue?: string;
+  readonly taskType?: string;
+  readonly userId?: string;
+  readonly workflowId?: string;
+  readonly tag?: string;
+}
+
+export interface Cancellation {
+  readonly taskId: TaskId;
+  readonly wasExecuting: boolean;
+  readonly workerNotified: boolean;
+}
+
+export interface TaskChange {
+  readonly priority?: Priority;
+  readonly runAt?: Date;
+}
+
+export interface ReplayRequest {
+  readonly resetRetryCount?: boolean;
+  readonly newPriority?: Priority;
+}
+
+export interface TaskApi {
+  submit(draft: TaskDraft, caller?: Caller): Promise<Receipt>;
+  /** Answers in order; one refused draft does not sink the rest. */
+  submitMany(drafts: readonly TaskDraft[], caller?: Caller): Promise<readonly SubmitOutcome[]>;
+  getTask(taskId: TaskId, options?: { readonly history?: boolean }): Promise<TaskView>;
+  /** The task when it ended, or as it is when the time is over. */
+  waitForTask(taskId: TaskId, timeoutMs: number, signal?: AbortSignal): Promise<TaskView>;
+  explainTask(taskId: TaskId): Promise<Explanation>;
+  listTasks(filter: TaskFilter, page?: PageRequest): Promise<Page<TaskView>>;
+  cancelTask(taskId: TaskId): Promise<Cancellation>;
+  cancelTasks(filter: TaskFilter): Promise<{ readonly cancelled: number }>;
+  changeTask(taskId: TaskId, change: TaskChange): Promise<TaskView>;
+  replayTask(taskId: TaskId, request?: ReplayRequest): Promise<TaskView>;
+}

@@ -1,0 +1,140 @@
+import type { AttemptError } from '../domain/attempt-error.js';
+import type { Lease, TaskId, WorkerId } from '../domain/ids.js';
+import type { JsonObject, JsonValue } from '../domain/json.js';
+import type { Priority } from '../domain/priority.js';
+import type { Cost } from '../domain/queue-settings.js';
+import type { TaskState } from '../domain/task-state.js';
+import type { Page, PageRequest } from './page.js';
+
+/** What a worker can do; absent or `["*"]` types mean every type, absent queues every queue. */
+export interface WorkerOffer {
+  readonly capabilities?: readonly string[];
+  readonly taskTypes?: readonly string[];
+  readonly queues?: readonly string[];
+}
+
+export interface Registration extends WorkerOffer {
+  readonly capacity?: number;
+  readonly name?: string;
+  readonly host?: string;
+  readonly version?: string;
+}
+
+export interface Registered {
+  readonly workerId: WorkerId;
+  readonly heartbeatIntervalMs: number;
+  readonly leaseMs: number;
+  readonly pollWaitSeconds: number;
+}
+
+export interface PollRequest extends WorkerOffer {
+  /** 0 asks for nothing but news: cancellations and drain. */
+  readonly availableCapacity: number;
+  readonly waitMs?: number;
+  readonly prefetch?: boolean;
+}
+
+export interface ClaimedTask {
+  readonly taskId: TaskId;
+  readonly taskType: string;
+  readonly queue: string;
+  readonly parameters: JsonObject;
+  readonly timeoutSeconds: number;
+  readonly attempt: number;
+  readonly lease: Lease;
+  readonly priority: Priority;
+  readonly effectivePriority: Priority;
+  readonly retryCount: number;
+  readonly workflowId: string | null;
+  readonly traceId: string | null;
+  readonly deadline: Date;
+}
+
+export interface PollAnswer {
+  readonly tasks: readonly ClaimedTask[];
+  readonly cancelled: readonly TaskId[];
+  readonly drain: boolean;
+}
+
+export interface Held {
+  readonly taskId: TaskId;
+  readonly lease: Lease;
+}
+
+export type Report = Held & {
+  readonly executionDurationSeconds?: number;
+  readonly usage?: Cost;
+} & (
+    | { readonly status: 'completed'; readonly result?: JsonValue }
+    | { readonly status: 'failed'; readonly error: AttemptError }
+  );
+
+export type ReportAnswer =
+  | { readonly taskId: TaskId; readonly accepted: true; readonly status: TaskState }
+  | { readonly taskId: TaskId; readonly accepted: false; readonly reason: 'lease_lost' };
+
+export interface Heartbeat {
+  readonly currentLoad: number;
+  readonly status: 'active' | 'draining';
+  /** Absent: nothing is reconciled. */
+  readonly currentTasks?: readonly TaskId[];
+  readonly availableCapacity?: number;
+  readonly maxCapacity?: number;
+  readonly memoryUsage?: number;
+  readonly eventLoopDelayMs?: number;
+  readonly health?: JsonObject;
+}
+
+export interface HeartbeatAnswer {
+  readonly shouldDrain: boolean;
+  readonly cancelled: readonly TaskId[];
+  readonly lost: readonly TaskId[];
+}
+
+/** The side that workers talk to. A stale lease is `lease_lost`, an unknown id `worker_unknown`. */
+export interface WorkerApi {
+  register(registration: Registration): Promise<Registered>;
+  poll(workerId: WorkerId, request: PollRequest, signal?: AbortSignal): Promise<PollAnswer>;
+  start(workerId: WorkerId, held: Held): Promise<void>;
+  progress(
+    workerId: WorkerId,
+    held: Held,
+    progress: { readonly percent: number; readonly message?: string },
+  ): Promise<void>;
+  /** Answers in order. Sending a report again is answered as the first time. */
+  report(workerId: WorkerId, reports: readonly Report[]): Promise<readonly ReportAnswer[]>;
+  release(
+    workerId: WorkerId,
+    held: readonly Held[],
+  ): Promise<{ readonly released: readonly TaskId[]; readonly lost: readonly TaskId[] }>;
+  heartbeat(workerId: WorkerId, beat: Heartbeat): Promise<HeartbeatAnswer>;
+  deregister(workerId: WorkerId): Promise<void>;
+}
+
+export interface WorkerView {
+  readonly workerId: WorkerId;
+  readonly name: string | null;
+  readonly host: string | null;
+  readonly version: string | null;
+  readonly status: 'active' | 'draining' | 'dead';
+  readonly capabilities: readonly string[];
+  readonly taskTypes: readonly string[] | null;
+  readonly queues: readonly string[] | null;
+  readonly capacity: number;
+  readonly currentLoad: number;
+  readonly memoryUsage: number | null;
+  readonly eventLoopDelayMs: number | null;
+  readonly registeredAt: Date;
+  readonly lastHeartbeatAt: Date;
+  /**
+   * It failed while others succeeded, and gets nothing until then; in the past: it is tried with a
+   * few tasks until one succeeds. Null: it is trusted.
+   */
+  readonly benchedUntil: Date | null;
+}
+
+export interface FleetApi {
+  listWorkers(page?: PageRequest): Promise<Page<WorkerView>>;
+  getWorker(workerId: WorkerId): Promise<WorkerView>;
+  drainWorker(workerId: WorkerId): Promise<WorkerView>;
+}

@@ -1,0 +1,65 @@
+import { onTestFinished } from 'vitest';
+
+import { openEngine, type Engine } from '../../src/engine/open-engine.js';
+import { openHeldLine, type HeldLine } from '../support/held-line.js';
+import { until } from '../support/until.js';
+import { quickTicks, type TestServer } from './support.js';
+
+/** Until the end of the test, an engine whose connections to Postgres can be held or cut. */
+export async function openOnHeldLine(
+  server: TestServer,
+  redisUrl?: string,
+): Promise<{ readonly engine: Engine; readonly line: HeldLine }> {
+  const line = await openHeldLine(server.url);
+  const engine = await openEngine({
+    database: { kind: 'postgres', url: line.url },
+    settings: { ...quickTicks, leaseMs: 600_000 },
+    ...(redisUrl === undefined ? {} : { redisUrl }),
+  });
+  onTestFinished(async () => {
+    line.letGo();
+    await engine.close();
+    await line.close();
+    await server.sql('delete from sluice.serving');
+  });
+  return { engine, line };
+}
+
+/** Until the end of the test, what changes this task in this way takes so long in Postgres. */
+export async function stall(
+  server: TestServer,
+  taskId: string,
+  change: 'claim' | 'end' | 'completion',
+  seconds = 1,
+): Promise<void> {
+  onTestFinished(() => letGo(server));
+  await server.sql(`
+    create or replace function public.stall() returns trigger language plpgsql as $$
+    begin
+      perform pg_sleep(${String(seconds)});
+      return coalesce(new, old);
+    end $$`);
+  await server.sql(`
+    create trigger stalls before ${change === 'completion' ? 'delete' : 'update'} on sluice.tasks
+    for each row when (old.id = '${taskId}' and ${conditions[change]})
+    execute function public.stall()`);
+}
+
+const conditions = {
+  claim: `new.status = 'executing'`,
+  end: `old.status = 'executing'`,
+  completion: `old.status = 'executing'`,
+};
+
+export async function letGo(server: TestServer): Promise<void> {
+  await server.sql('drop trigger if exists stalls on sluice.tasks');
+}
+
+export async function untilStalled(server: TestServer): Promise<void> {
+  await until('a statement to stall', async () => {
+    const rows = await server.sql(
+      `select from pg_stat_activity where wait_event = 'PgSleep' and datname = current_database()`,
+    );
+    return rows.length > 0;
+  });
+}
