@@ -3,7 +3,8 @@ import { join } from 'node:path';
 export interface Contender {
   readonly name: string;
   readonly title: string;
-  readonly side: 'peer' | 'sluice';
+  /** The limit is nobody: what there is to be had of Postgres. */
+  readonly side: 'peer' | 'sluice' | 'limit';
   /** What runs it, and which of its kinds. */
   readonly module: string;
   readonly variant?: string;
@@ -65,6 +66,12 @@ export const contenders: readonly Contender[] = [
     title: 'Sluice, over HTTP',
     side: 'sluice',
     module: join(sluice, 'http.mjs'),
+  },
+  {
+    name: 'bare-postgres',
+    title: 'Postgres alone, the limit',
+    side: 'limit',
+    module: join(import.meta.dirname, 'bare-postgres.mjs'),
   },
 ];
 

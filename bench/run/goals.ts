@@ -18,18 +18,41 @@ const goals: readonly Goal[] = [
   { measure: 'startP99', ours: 'sluice-postgres', theirs: 'bullmq', wanted: 2 },
 ];
 
+/** What was wanted and what was reached, as shares of what Postgres alone does. */
+interface OfLimit {
+  readonly wanted: number;
+  readonly reached: number;
+}
+
 export interface Judged extends Goal {
   readonly ratio: Spread;
   readonly verdict: 'met' | 'missed';
+  /** Null: the limit was not measured. */
+  readonly ofLimit: OfLimit | null;
 }
+
+const limit = 'bare-postgres';
 
 /** Those of which both sides ran. */
 export function judge(runs: readonly Run[]): readonly Judged[] {
   return goals.flatMap((goal) => {
     const ratio = ratioOf(runs, goal.measure, goal.ours, goal.theirs);
     if (ratio === null) return [];
-    return [{ ...goal, ratio, verdict: isMet(goal, ratio.median) ? 'met' : 'missed' } as const];
+    const verdict = isMet(goal, ratio.median) ? 'met' : 'missed';
+    return [{ ...goal, ratio, verdict, ofLimit: ofLimit(runs, goal) } as const];
   });
+}
+
+/** Of a time it is the other way round: twice the time of the limit is half of it. */
+function ofLimit(runs: readonly Run[], { measure, ours, theirs, wanted }: Goal): OfLimit | null {
+  const isRate = measures[measure].better === 'more';
+  const shareOf = (name: string) =>
+    isRate ? ratioOf(runs, measure, name, limit) : ratioOf(runs, measure, limit, name);
+  const reached = shareOf(ours);
+  const matched = shareOf(theirs);
+  if (reached === null || matched === null) return null;
+  const factor = isRate ? wanted : 1 / wanted;
+  return { wanted: matched.median * factor, reached: reached.median };
 }
 
 function isMet({ measure, wanted }: Goal, ratio: number): boolean {

@@ -48,8 +48,18 @@ function gridOf({ summary }: Report, names: readonly MeasureName[]): Grid {
 
 export function goalsGrid({ goals }: Report): Grid {
   return [
-    ['what', 'Sluice', 'against', 'wanted', 'ratio', 'spread', ''],
-    ...goals.map(({ measure, ours, theirs, wanted, ratio, verdict }) => [
+    [
+      'what',
+      'Sluice',
+      'against',
+      'wanted',
+      'ratio',
+      'spread',
+      '',
+      'of the limit: wanted',
+      'reached',
+    ],
+    ...goals.map(({ measure, ours, theirs, wanted, ratio, verdict, ofLimit }) => [
       measures[measure].title,
       titleOf(ours),
       titleOf(theirs),
@@ -57,8 +67,14 @@ export function goalsGrid({ goals }: Report): Grid {
       ratio.median.toFixed(2),
       `${ratio.least.toFixed(2)}–${ratio.most.toFixed(2)}`,
       verdict,
+      percent(ofLimit?.wanted),
+      percent(ofLimit?.reached),
     ]),
   ];
+}
+
+function percent(share: number | undefined): string {
+  return share === undefined ? '–' : `${Math.round(share * 100)} %`;
 }
 
 function showSpread(name: MeasureName, { median, least, most }: Spread): string {

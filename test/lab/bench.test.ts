@@ -126,6 +126,30 @@ describe('R-LA2: the report', () => {
     expect(report.goals).toHaveLength(7);
   });
 
+  it('says what was wanted and reached of what Postgres alone does, a rate or a time', () => {
+    const { goals } = composeReport(report, [
+      run('sluice-postgres', 0, { process: 48, startP50: 4 }),
+      run('bullmq', 0, { process: 16, startP50: 2 }),
+      run('bare-postgres', 0, { process: 64, startP50: 1 }),
+    ]);
+    const shareOf = (name: string) => goals.find(({ measure }) => measure === name)?.ofLimit;
+    expect(shareOf('process')).toEqual({ wanted: 0.875, reached: 0.75 });
+    expect(shareOf('startP50')).toEqual({ wanted: 0.5, reached: 0.25 });
+    expect(goalsGrid({ ...report, goals })[1]?.slice(-2)).toEqual(['88 %', '75 %']);
+  });
+
+  it('leaves the limit out where it was not measured, and never calls it a peer', () => {
+    const rounds = [
+      run('sluice-postgres', 0, { process: 60 }),
+      run('bullmq', 0, { process: 20 }),
+      run('bare-postgres', 0, { process: 100 }),
+    ];
+    expect(peersAhead(composeReport(report, rounds))).toEqual([]);
+    const { goals } = composeReport(report, rounds.slice(0, 2));
+    expect(goals.map(({ ofLimit }) => ofLimit)).toEqual(goals.map(() => null));
+    expect(goalsGrid({ ...report, goals })[1]?.slice(-2)).toEqual(['–', '–']);
+  });
+
   it('names every peer that is ahead, whichever way is better', () => {
     const ahead = composeReport(report, [
       run('sluice-postgres', 0, { process: 10, startP50: 3 }),
