@@ -366,8 +366,14 @@ describeOnPostgres('workflows in parallel', (server) => {
     await until('every workflow to end', async () => {
       await engine.replayDeadLetters({ queue });
       await work();
-      const left = await server().sql('select from sluice.tasks where queue = $1', [queue]);
-      return left.length === 0;
+      const left = await server().sql(
+        `select id, workflow_id, seq, status, waits_for, run_at, attempt, lease from sluice.tasks
+         where queue = $1 order by seq`,
+        [queue],
+      );
+      // Rather than false: what was left is then the cause of the failure, and can be looked into.
+      expect(left).toEqual([]);
+      return true;
     });
     expect(await server().sql('select from sluice.workflows where held_task is not null')).toEqual(
       [],
