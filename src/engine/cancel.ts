@@ -5,11 +5,9 @@ import type { Cancellation, TaskFilter } from '../protocol/tasks-api.js';
 import {
   cancelTasks,
   findCancellable,
-  findToCancel,
   type Cancellable,
   type CancelCursor,
   type CancelledRow,
-  type ToCancel,
 } from '../store/cancel-tasks.js';
 import { findStates, findTask } from '../store/read-tasks.js';
 import { instant, patiently, tell, type EngineContext } from './context.js';
@@ -79,25 +77,11 @@ export class Cancel {
     return { cancelled };
   }
 
-  /** What a worker claimed in between is found again, as one that runs. */
   async #cancel(taskIds: readonly TaskId[]): Promise<readonly CancelledRow[]> {
-    const cancelled: CancelledRow[] = [];
-    let left = taskIds;
-    while (left.length > 0) {
-      const found = await findToCancel(this.#context.db, left);
-      if (found.length === 0) break;
-      const rows = await this.#cancelFound(found);
-      cancelled.push(...rows);
-      const gone = new Set(rows.map(({ taskId }) => taskId));
-      left = found.map(({ taskId }) => taskId).filter((taskId) => !gone.has(taskId));
-    }
-    return cancelled;
-  }
-
-  async #cancelFound(found: readonly ToCancel[]): Promise<readonly CancelledRow[]> {
+    if (taskIds.length === 0) return [];
     const { db, ready } = this.#context;
     const askedMs = this.#slots.nowMs();
-    const rows = await patiently(() => cancelTasks(db, found, instant(this.#context)));
+    const rows = await patiently(() => cancelTasks(db, taskIds, instant(this.#context)));
     const running = rows.filter(({ from }) => isLeased(from));
     await ready.remove(rows.map(({ taskId }) => taskId));
     await this.#slots.free(

@@ -31,7 +31,7 @@ export class Slots {
     });
   }
 
-  /** To be asked before an end is written and after its lease was known, and handed to `free`. */
+  /** To be asked before an end is written, and handed to `free`. */
   nowMs(): number {
     const { clock } = this.#context;
     return clock === null ? performance.now() : clock.nowMs();

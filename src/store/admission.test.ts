@@ -4,7 +4,6 @@ import { expect, it } from 'vitest';
 import { allQueues, type Ceiling } from '../domain/admission.js';
 import type { TaskId } from '../domain/ids.js';
 import {
-  cancelNow,
   claimOf,
   completionOf,
   newKey,
@@ -27,6 +26,7 @@ import {
   setCeiling,
   type Ceilings,
 } from './admission.js';
+import { cancelTasks } from './cancel-tasks.js';
 import { claimTasks, type ClaimedRow } from './claim-tasks.js';
 import type { Database } from './database.js';
 import { endAttempts } from './end-attempts.js';
@@ -128,7 +128,7 @@ describeOnEveryDatabase('active tasks', (db) => {
     expect(await activeIn(db())).toBe(5);
     await endAttempts(db(), [toDeadLetter(other)], null);
     expect(await activeIn(db())).toBe(4);
-    await cancelNow(db(), [cancelled, member], null);
+    await cancelTasks(db(), [cancelled, member], null);
     expect(await activeIn(db())).toBe(2);
     await expireTasks(db(), 10, new Date(Date.now() + 60_000));
     expect(await activeIn(db())).toBe(1);
@@ -394,7 +394,7 @@ async function take(db: Database, step: Step, known: TaskId[]): Promise<void> {
         await endAttempts(db, (await claimSome(db, recent)).map(toDeadLetter), null);
         return;
       case 'cancel':
-        await cancelNow(db, recent.slice(0, 4), null);
+        await cancelTasks(db, recent.slice(0, 4), null);
         return;
       case 'replay':
         await replayTasks(db, recent, {}, null);

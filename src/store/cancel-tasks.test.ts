@@ -1,11 +1,9 @@
 import { expect, it } from 'vitest';
 
-import { backToPending, cancelNow, claimOf } from '../../test/store/lifecycle.js';
 import { atSecond, seedTask, zero } from '../../test/store/seed.js';
 import { describeOnEveryDatabase } from '../../test/store/support.js';
 import type { TaskId } from '../domain/ids.js';
-import { cancelTasks, findCancellable, findToCancel } from './cancel-tasks.js';
-import { claimTasks } from './claim-tasks.js';
+import { cancelTasks, findCancellable } from './cancel-tasks.js';
 import { endAttempts } from './end-attempts.js';
 import { findSettled } from './find-attempts.js';
 import { completeTasks } from './finish-tasks.js';
@@ -18,7 +16,7 @@ describeOnEveryDatabase('cancelTasks', (db) => {
     const seeds = await Promise.all(states.map((status) => seedTask(db(), { status })));
     const taskIds = seeds.map((seed) => seed.taskId);
 
-    const rows = await cancelNow(db(), taskIds, atSecond(5));
+    const rows = await cancelTasks(db(), taskIds, atSecond(5));
 
     const from = new Map(rows.map((row) => [row.taskId, row.from]));
     expect(taskIds.map((taskId) => from.get(taskId))).toEqual(states);
@@ -45,46 +43,25 @@ describeOnEveryDatabase('cancelTasks', (db) => {
       haltsWorkflow: false,
     });
     const taskIds = [dead.taskId, failed.taskId, lenient.taskId];
-    expect(await cancelNow(db(), taskIds, zero)).toEqual([]);
+    expect(await cancelTasks(db(), taskIds, zero)).toEqual([]);
     expect((await findStates(db(), taskIds)).get(dead.taskId)).toBe('dead_letter');
   });
 
   it('cancels twice with the same end: the second finds nothing to do', async () => {
     const { taskId } = await seedTask(db());
-    expect(await cancelNow(db(), [taskId], zero)).toHaveLength(1);
-    expect(await cancelNow(db(), [taskId], zero)).toEqual([]);
+    expect(await cancelTasks(db(), [taskId], zero)).toHaveLength(1);
+    expect(await cancelTasks(db(), [taskId], zero)).toEqual([]);
     expect((await findStates(db(), [taskId])).get(taskId)).toBe('cancelled');
   });
 
   it('an unknown id is not an error', async () => {
     const unknown = '019b5a00-0000-7000-8000-000000000000' as TaskId;
-    expect(await cancelNow(db(), [unknown], zero)).toEqual([]);
-  });
-
-  it('R-CH6: leaves what was claimed since it was found, until it is found again', async () => {
-    const { taskId, workerId } = await seedTask(db());
-    const found = await findToCancel(db(), [taskId]);
-    expect(found).toEqual([{ taskId, lease: null, workflowId: null }]);
-    const claim = claimOf(taskId, { workerId });
-    const [attempt] = await claimTasks(db(), [claim], 0, 30_000, zero);
-    expect(await cancelTasks(db(), found, zero)).toEqual([]);
-    expect((await findStates(db(), [taskId])).get(taskId)).toBe('executing');
-
-    const again = await findToCancel(db(), [taskId]);
-    expect(again).toEqual([{ taskId, lease: attempt?.lease, workflowId: null }]);
-    expect(await cancelTasks(db(), again, zero)).toMatchObject([{ taskId, from: 'executing' }]);
-  });
-
-  it('cancels what was given back since it was found', async () => {
-    const held = await seedTask(db(), { status: 'executing' });
-    const found = await findToCancel(db(), [held.taskId]);
-    await endAttempts(db(), [backToPending(held)], zero);
-    expect(await cancelTasks(db(), found, zero)).toMatchObject([{ from: 'pending' }]);
+    expect(await cancelTasks(db(), [unknown], zero)).toEqual([]);
   });
 
   it('R-ST3: after a cancel, no write with the lease of the running attempt changes anything', async () => {
     const held = await seedTask(db(), { status: 'executing' });
-    const [row] = await cancelNow(db(), [held.taskId], atSecond(1));
+    const [row] = await cancelTasks(db(), [held.taskId], atSecond(1));
     expect(row).toMatchObject({ from: 'executing', workerId: held.workerId });
 
     expect(await startTasks(db(), [held], zero)).toEqual([]);

@@ -1,12 +1,11 @@
 import type { AttemptError } from '../domain/attempt-error.js';
-import type { Lease, TaskId, WorkerId } from '../domain/ids.js';
+import type { TaskId, WorkerId } from '../domain/ids.js';
 import { priorityOf, type Priority } from '../domain/priority.js';
 import type { Cost } from '../domain/queue-settings.js';
 import { hasEnded, type TaskState } from '../domain/task-state.js';
 import type { TaskFilter } from '../protocol/tasks-api.js';
 import { countEnded } from './admission.js';
-import { changeMembersOf } from './change-members.js';
-import { column } from './columns.js';
+import { changeMembers } from './change-members.js';
 import type { Database, Instant, Queryable } from './database.js';
 import { lastTaskId, maxScannedRows } from './list-tasks.js';
 import { attemptErrorToJson, costOf } from './task-row.js';
@@ -36,67 +35,27 @@ interface GoneRow {
   cost: Cost | null;
 }
 
-/** A task that can be cancelled, as it was when it was looked at. */
-export interface ToCancel {
-  readonly taskId: TaskId;
-  /** Null: nobody held it. */
-  readonly lease: Lease | null;
-  readonly workflowId: string | null;
-}
-
-/** The living, and a dead letter that halts its workflow: that one gives way. */
-const canBeCancelled = `(
-  task.status in ('pending', 'queued', 'assigned', 'executing')
-  or (task.workflow_id is not null and task.halts_workflow)
-)`;
-
-/** By primary key, one look each. */
-const findToCancelSql = `
-select task.id, task.lease, task.workflow_id
-from
-  unnest($1::uuid[]) as wanted (id),
-  lateral (select * from sluice.tasks where id = wanted.id offset 0) as task
-where ${canBeCancelled}`;
-
-interface ToCancelRow {
-  readonly id: TaskId;
-  readonly lease: Lease | null;
-  readonly workflow_id: string | null;
-}
-
-/** Those of them that can be cancelled now. */
-export async function findToCancel(db: Queryable, taskIds: readonly TaskId[]): Promise<ToCancel[]> {
-  const rows = await db.query<ToCancelRow>(findToCancelSql, [column(taskIds, (id) => id)]);
-  return rows.map((row) => ({ taskId: row.id, lease: row.lease, workflowId: row.workflow_id }));
-}
-
 /**
  * The living go to history, and their leases with them: no later write can match. What has ended
- * is left alone, but for a dead letter that halts its workflow.
- *
- * So is what was claimed since it was found, and has to be found again: an attempt that is ended here
- * began before this was asked for, as with every other end. By that its slot is told from the slot of
- * a later attempt.
+ * is left alone, but for a dead letter that halts its workflow: that one gives way.
  */
 export function cancelTasks(
   db: Database,
-  found: readonly ToCancel[],
+  taskIds: readonly TaskId[],
   now: Instant,
 ): Promise<CancelledRow[]> {
-  const taskIds = found.map(({ taskId }) => taskId);
-  const leases = found.flatMap(({ lease }) => lease ?? []);
-  return changeMembersOf(
+  return changeMembers(
     db,
-    found.flatMap(({ workflowId }) => workflowId ?? []),
+    taskIds,
     now,
-    (connection, counts) => cancel(connection, taskIds, leases, null, counts, now),
+    (connection, counts) => cancel(connection, taskIds, null, counts, now),
     countCancelled,
   );
 }
 
 /**
- * For whoever holds the workflows already, and calls `countCancelled` at the end: what waits for its
- * turn. `why`: what a task that nobody asked to cancel says.
+ * For whoever holds the workflows already, and calls `countCancelled` at the end. `why`: what a task
+ * that nobody asked to cancel says.
  */
 export function cancelWithin(
   tx: Queryable,
@@ -104,7 +63,7 @@ export function cancelWithin(
   why: AttemptError,
   now: Instant,
 ): Promise<CancelledRow[]> {
-  return cancel(tx, taskIds, [], why, false, now);
+  return cancel(tx, taskIds, why, false, now);
 }
 
 /** A dead letter that gave way had ended before. */
@@ -116,7 +75,6 @@ export async function countCancelled(tx: Queryable, rows: readonly CancelledRow[
 async function cancel(
   connection: Queryable,
   taskIds: readonly TaskId[],
-  leases: readonly Lease[],
   why: AttemptError | null,
   counts: boolean,
   now: Instant,
@@ -128,7 +86,6 @@ async function cancel(
     error,
     why?.message ?? null,
     counts,
-    leases,
   ]);
   return rows.map(toCancelled);
 }
@@ -138,9 +95,12 @@ async function cancel(
 // by its id may become a scan of all workflows for each task.
 const cancelStatement = `
   with gone as (
-    delete from sluice.tasks task
-    where id = any($1::uuid[]) and ${canBeCancelled}
-      and (lease is null or lease = any($6::uuid[]))
+    delete from sluice.tasks
+    where id = any($1::uuid[])
+      and (
+        status in ('pending', 'queued', 'assigned', 'executing')
+        or (workflow_id is not null and halts_workflow)
+      )
     returning *, coalesce($2::timestamptz, now()) as instant
   ), kept_place as (
     update sluice.workflows w set

@@ -15,17 +15,7 @@ export async function changeMembers<Row>(
   change: (connection: Queryable, counts: boolean) => Promise<Row[]>,
   count: (tx: Queryable, rows: readonly Row[]) => Promise<void>,
 ): Promise<Row[]> {
-  return changeMembersOf(db, await findWorkflowIds(db, taskIds), now, change, count);
-}
-
-/** The same for whoever has looked up the workflows. */
-export async function changeMembersOf<Row>(
-  db: Database,
-  workflowIds: readonly string[],
-  now: Instant,
-  change: (connection: Queryable, counts: boolean) => Promise<Row[]>,
-  count: (tx: Queryable, rows: readonly Row[]) => Promise<void>,
-): Promise<Row[]> {
+  const workflowIds = await findWorkflowIds(db, taskIds);
   if (workflowIds.length === 0) return change(db, true);
   return db.transaction(async (tx) => {
     await lockWorkflows(tx, workflowIds);

@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest';
 
-import { cancelNow } from '../../test/store/lifecycle.js';
 import { atSecond, seedTask, zero } from '../../test/store/seed.js';
 import { describeOnEveryDatabase } from '../../test/store/support.js';
+import { cancelTasks } from './cancel-tasks.js';
 import { changeTask } from './change-task.js';
 import { findTask, findWaitsFor } from './read-tasks.js';
 
@@ -85,7 +85,7 @@ describeOnEveryDatabase('changeTask', (db) => {
 
   it('tells a task that is in history from one that never was', async () => {
     const { taskId } = await seedTask(db());
-    await cancelNow(db(), [taskId], zero);
+    await cancelTasks(db(), [taskId], zero);
     expect(await changeTask(db(), taskId, { priority: 'high' }, zero)).toEqual({ kind: 'ended' });
     await db().query('delete from sluice.task_history');
     expect(await changeTask(db(), taskId, { priority: 'high' }, zero)).toEqual({ kind: 'missing' });

@@ -4,7 +4,6 @@ import { expect, it } from 'vitest';
 
 import {
   backToPending,
-  cancelNow,
   claimOf,
   claimOne,
   completionOf,
@@ -13,14 +12,15 @@ import {
   knownCompletionOf,
   newTasks,
   newWorkerId,
-  type Row,
   rowOf,
   runOne,
+  type Row,
 } from '../../test/store/lifecycle.js';
 import { describeOnEveryDatabase, describeOnPostgres } from '../../test/store/support.js';
 import { allQueues } from '../domain/admission.js';
 import type { Lease } from '../domain/ids.js';
 import { readStandings, reconcileAdmission, setCeiling } from './admission.js';
+import { cancelTasks } from './cancel-tasks.js';
 import { claimTasks, type ClaimedRow } from './claim-tasks.js';
 import type { Database, Instant } from './database.js';
 import { endAttempts } from './end-attempts.js';
@@ -156,7 +156,7 @@ describeOnEveryDatabase('completeTasks of what is known', (db) => {
     const held = await runMany(3);
     const cancelled = held[1];
     if (cancelled === undefined) throw new Error('nothing runs');
-    await cancelNow(db(), [cancelled.taskId], later(1));
+    await cancelTasks(db(), [cancelled.taskId], later(1));
     const answers = await completeTasks(
       db(),
       held.map((row) => knownCompletionOf(row, { resultJson: '1' })),

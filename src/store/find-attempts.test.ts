@@ -1,8 +1,9 @@
 import { expect, it } from 'vitest';
 
-import { cancelNow, claimOne, newTaskId, submitOne } from '../../test/store/lifecycle.js';
+import { claimOne, newTaskId, submitOne } from '../../test/store/lifecycle.js';
 import { seedTask } from '../../test/store/seed.js';
 import { describeOnEveryDatabase } from '../../test/store/support.js';
+import { cancelTasks } from './cancel-tasks.js';
 import { findLeased } from './find-attempts.js';
 
 describeOnEveryDatabase('findLeased', (db) => {
@@ -11,7 +12,7 @@ describeOnEveryDatabase('findLeased', (db) => {
     const executing = await claimOne(db(), priced.taskId);
     const assigned = await seedTask(db(), { status: 'assigned' });
     const cancelled = await seedTask(db(), { status: 'executing' });
-    await cancelNow(db(), [cancelled.taskId], null);
+    await cancelTasks(db(), [cancelled.taskId], null);
     const others = await Promise.all(
       (['pending', 'queued', 'dead_letter'] as const).map((status) => seedTask(db(), { status })),
     );

@@ -2,11 +2,12 @@ import { randomUUID } from 'node:crypto';
 
 import { beforeEach, expect, it } from 'vitest';
 
-import { cancelNow, toDeadLetter } from '../../test/store/lifecycle.js';
+import { toDeadLetter } from '../../test/store/lifecycle.js';
 import { atSecond, seedTask, zero, type Seed, type Seeded } from '../../test/store/seed.js';
 import { describeOnEveryDatabase, describeOnPostgres } from '../../test/store/support.js';
 import type { TaskId, WorkerId } from '../domain/ids.js';
 import type { WaitsFor } from '../domain/task-state.js';
+import { cancelTasks } from './cancel-tasks.js';
 import type { Queryable } from './database.js';
 import { endAttempts } from './end-attempts.js';
 import { freeHeldWorkflows, letGoOfCancelled } from './hold-workflows.js';
@@ -23,7 +24,7 @@ describeOnEveryDatabase('a member of a workflow that is cancelled', (db) => {
     const first = await seedTask(db(), { status: 'queued', workflowId });
     const next = await seedTask(db(), { ...behind, deadlineSeconds: 60 });
     const last = await seedTask(db(), behind);
-    await cancelNow(db(), [first.taskId], atSecond(5));
+    await cancelTasks(db(), [first.taskId], atSecond(5));
     expect(await waitsOf(db(), next, last)).toEqual(['time', 'workflow']);
     const [row] = await db().query<{ eligible_at: Date; expires_at: Date }>(
       'select eligible_at, expires_at from sluice.tasks where id = $1',
@@ -35,7 +36,7 @@ describeOnEveryDatabase('a member of a workflow that is cancelled', (db) => {
   it('lets the next one go when it was a dead letter that halted them', async () => {
     const halting = await seedTask(db(), { status: 'dead_letter', workflowId });
     const next = await seedTask(db(), behind);
-    const [row] = await cancelNow(db(), [halting.taskId], atSecond(5));
+    const [row] = await cancelTasks(db(), [halting.taskId], atSecond(5));
     expect(row).toMatchObject({ from: 'dead_letter', workflowId });
     expect(await waitsOf(db(), next)).toEqual(['time']);
   });
@@ -44,7 +45,7 @@ describeOnEveryDatabase('a member of a workflow that is cancelled', (db) => {
     const first = await seedTask(db(), { status: 'queued', workflowId });
     const second = await seedTask(db(), behind);
     const third = await seedTask(db(), behind);
-    await cancelNow(db(), [first.taskId, second.taskId], zero);
+    await cancelTasks(db(), [first.taskId, second.taskId], zero);
     expect(await waitsOf(db(), third)).toEqual(['time']);
   });
 });
@@ -60,7 +61,7 @@ describeOnEveryDatabase('a member that is cancelled while it runs keeps its plac
     const lapsesAt = atSecond(100);
     running = await seedTask(db(), { status: 'executing', workflowId, workerId, lapsesAt });
     next = await seedTask(db(), behind);
-    await cancelNow(db(), [running.taskId], atSecond(5));
+    await cancelTasks(db(), [running.taskId], atSecond(5));
     expect(await waitsOf(db(), next)).toEqual(['workflow']);
   });
 
@@ -194,7 +195,7 @@ describeOnPostgres('cancelling a member', (postgres) => {
       const last = await seedTask(db, { ...behind, ...inRound });
       await Promise.all([
         replayTasks(db, [halting.taskId], {}, zero),
-        cancelNow(other, [later.taskId], zero),
+        cancelTasks(other, [later.taskId], zero),
       ]);
       expect(await waitsOf(db, halting, later, last)).toEqual(['time', null, 'workflow']);
     }

@@ -1,18 +1,18 @@
 import { describe, expect, it } from 'vitest';
 
-import { cancelNow } from '../../test/store/lifecycle.js';
 import { atSecond, seedTask, zero } from '../../test/store/seed.js';
 import { describeOnEveryDatabase } from '../../test/store/support.js';
 import type { TaskId } from '../domain/ids.js';
 import type { Page } from '../protocol/page.js';
 import type { TaskFilter, TaskView } from '../protocol/tasks-api.js';
+import { cancelTasks } from './cancel-tasks.js';
 import { listTasks, maxScannedRows } from './list-tasks.js';
 import { decodeIdCursor, encodeCursor } from './paging.js';
 
 describeOnEveryDatabase('listTasks', (db) => {
   it('lists the living and history together, newest first', async () => {
     const taskIds = await seedMany(5);
-    await cancelNow(db(), [at(taskIds, 1), at(taskIds, 3)], zero);
+    await cancelTasks(db(), [at(taskIds, 1), at(taskIds, 3)], zero);
     const page = await listTasks(db(), {}, { limit: 10 }, atSecond(1));
     expect(idsOf(page)).toEqual([...taskIds].reverse());
     expect(page.items.map((task) => task.status)).toEqual([
@@ -33,7 +33,7 @@ describeOnEveryDatabase('listTasks', (db) => {
     for (let round = 0; round < 20; round += 1) {
       const page = await listTasks(db(), {}, { limit: 3, ...(cursor && { cursor }) }, zero);
       seen.push(...idsOf(page));
-      await cancelNow(db(), [at(taskIds, 22 - round), at(taskIds, round)], zero);
+      await cancelTasks(db(), [at(taskIds, 22 - round), at(taskIds, round)], zero);
       if (page.nextCursor === null) break;
       cursor = page.nextCursor;
     }
@@ -55,7 +55,7 @@ describeOnEveryDatabase('listTasks', (db) => {
       status: 'pending',
       waitsFor: 'workflow',
     });
-    await cancelNow(db(), [ended.taskId], zero);
+    await cancelTasks(db(), [ended.taskId], zero);
     const filters: TaskFilter[] = [
       { queue: 'q' },
       { taskType: 't' },
@@ -79,7 +79,7 @@ describeOnEveryDatabase('listTasks', (db) => {
       expect(await found({ status })).toEqual([taskId]);
     }
     const { taskId } = await seedTask(db());
-    await cancelNow(db(), [taskId], zero);
+    await cancelTasks(db(), [taskId], zero);
     expect(await found({ status: 'cancelled' })).toEqual([taskId]);
     await db().query(`update sluice.task_history set status = 'completed'`);
     expect(await found({ status: 'completed' })).toEqual([taskId]);
@@ -101,7 +101,7 @@ describeOnEveryDatabase('listTasks', (db) => {
   it('does not answer past the point where the other table was read to', async () => {
     const early = await seedTask(db(), { queue: 'rare' });
     const earlyEnded = await seedTask(db(), { queue: 'rare' });
-    await cancelNow(db(), [earlyEnded.taskId], zero);
+    await cancelTasks(db(), [earlyEnded.taskId], zero);
     await seedBulk(maxScannedRows);
     // History holds one row and is read to its end; the living are not, and hold an older match.
     const first = await listTasks(db(), { queue: 'rare' }, { limit: 5 }, zero);

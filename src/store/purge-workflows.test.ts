@@ -1,8 +1,9 @@
 import { expect, it } from 'vitest';
 
-import { cancelNow, newTask } from '../../test/store/lifecycle.js';
+import { newTask } from '../../test/store/lifecycle.js';
 import { seedTask, zero } from '../../test/store/seed.js';
 import { describeOnEveryDatabase, describeOnPostgres } from '../../test/store/support.js';
+import { cancelTasks } from './cancel-tasks.js';
 import { lockWorkflows } from './release-heads.js';
 import { purgeWorkflows } from './purge-workflows.js';
 import { findWaitsFor } from './read-tasks.js';
@@ -23,7 +24,7 @@ describeOnEveryDatabase('purgeWorkflows', (db) => {
 
   it('a place that is kept for a cancelled member stays', async () => {
     const { taskId } = await seedTask(db(), { workflowId: 'w', status: 'executing' });
-    await cancelNow(db(), [taskId], zero);
+    await cancelTasks(db(), [taskId], zero);
     expect(await purgeWorkflows(db(), null, 10)).toMatchObject({ purged: 0 });
   });
 });
@@ -46,7 +47,7 @@ describeOnPostgres('purgeWorkflows', (postgres) => {
       const task = newTask({ workflowId: 'w' });
       await Promise.all([submitTasks(db, [task], null), purgeWorkflows(other, null, 10)]);
       expect(await findWaitsFor(db, task.taskId)).toBe('time');
-      await Promise.all([cancelNow(db, [task.taskId], null), purgeWorkflows(other, null, 10)]);
+      await Promise.all([cancelTasks(db, [task.taskId], null), purgeWorkflows(other, null, 10)]);
     }
   });
 });

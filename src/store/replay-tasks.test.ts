@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest';
 
-import { cancelNow } from '../../test/store/lifecycle.js';
 import { atSecond, seedTask, zero } from '../../test/store/seed.js';
 import { describeOnEveryDatabase, describeOnPostgres } from '../../test/store/support.js';
+import { cancelTasks } from './cancel-tasks.js';
 import { findStates, findTask, findWaitsFor } from './read-tasks.js';
 import { replayTasks } from './replay-tasks.js';
 
@@ -38,7 +38,7 @@ describeOnEveryDatabase('replayTasks', (db) => {
   it('brings a cancelled task back from history, with its parameters', async () => {
     const parameters = { prompt: 'nul \u0000 and half a pair \ud800', deep: { b: 1, a: [null] } };
     const { taskId, workerId } = await seedTask(db(), { status: 'executing', parameters });
-    await cancelNow(db(), [taskId], atSecond(1));
+    await cancelTasks(db(), [taskId], atSecond(1));
     const [row] = await replayTasks(db(), [taskId], {}, atSecond(2));
     expect(row).toMatchObject({ taskId, from: 'cancelled', window: { priority: 'medium' } });
     expect(await findTask(db(), taskId, true, atSecond(3))).toMatchObject({
@@ -89,7 +89,7 @@ describeOnEveryDatabase('replayTasks', (db) => {
 
   it('never brings back a completed task, nor one that has not ended', async () => {
     const { taskId } = await seedTask(db());
-    await cancelNow(db(), [taskId], zero);
+    await cancelTasks(db(), [taskId], zero);
     await db().query(`update sluice.task_history set status = 'completed'`);
     const living = await seedTask(db(), { status: 'executing' });
     expect(await replayTasks(db(), [taskId, living.taskId], {}, zero)).toEqual([]);
@@ -99,7 +99,7 @@ describeOnEveryDatabase('replayTasks', (db) => {
 
   it('does not bring back a task whose parameters are no longer kept', async () => {
     const { taskId } = await seedTask(db());
-    await cancelNow(db(), [taskId], zero);
+    await cancelTasks(db(), [taskId], zero);
     await db().query('delete from sluice.task_inputs');
     expect(await replayTasks(db(), [taskId], {}, zero)).toEqual([]);
   });
@@ -110,7 +110,7 @@ describeOnPostgres('replayTasks at once', (postgres) => {
     const db = await postgres().openPatient();
     const other = await postgres().openPatient();
     const { taskId } = await seedTask(db);
-    await cancelNow(db, [taskId], zero);
+    await cancelTasks(db, [taskId], zero);
     const both = await Promise.all(
       [db, other].map((connection) => replayTasks(connection, [taskId], {}, zero)),
     );

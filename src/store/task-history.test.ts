@@ -2,11 +2,11 @@ import { randomUUID } from 'node:crypto';
 
 import { expect, it } from 'vitest';
 
-import { cancelNow } from '../../test/store/lifecycle.js';
 import { atSecond, zero } from '../../test/store/seed.js';
 import { describeOnEveryDatabase } from '../../test/store/support.js';
 import { IdSource, type TaskId, type WorkerId } from '../domain/ids.js';
 import type { TaskHistory, TaskView } from '../protocol/tasks-api.js';
+import { cancelTasks } from './cancel-tasks.js';
 import { claimTasks } from './claim-tasks.js';
 import { endAttempts, type AttemptEnd } from './end-attempts.js';
 import { wakeDue } from './feed-line.js';
@@ -128,7 +128,7 @@ describeOnEveryDatabase('the history of a task', (db) => {
   it('cancelled while running', async () => {
     const taskId = await submit(true);
     await claim(taskId, 1, true);
-    await cancelNow(db(), [taskId], atSecond(2));
+    await cancelTasks(db(), [taskId], atSecond(2));
     const { history } = await get(taskId, 3);
     expect(history?.states).toEqual([
       { state: 'queued', at: zero },
@@ -140,7 +140,7 @@ describeOnEveryDatabase('the history of a task', (db) => {
 
   it('cancelled in line', async () => {
     const taskId = await submit(true);
-    await cancelNow(db(), [taskId], atSecond(2));
+    await cancelTasks(db(), [taskId], atSecond(2));
     const { history } = await get(taskId, 3);
     expect(history).toEqual({
       states: [

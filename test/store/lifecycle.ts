@@ -2,7 +2,6 @@ import { randomUUID } from 'node:crypto';
 
 import { IdSource, type TaskId, type WorkerId } from '../../src/domain/ids.js';
 import type { Held } from '../../src/protocol/workers-api.js';
-import { cancelTasks, findToCancel, type CancelledRow } from '../../src/store/cancel-tasks.js';
 import {
   claimTasks,
   type Claim,
@@ -184,12 +183,3 @@ export async function historyOf(db: Queryable, taskId: TaskId): Promise<Row | un
 }
 
 export type Row = Readonly<Record<string, unknown>>;
-
-/** As an engine cancels what nobody claims in between. */
-export async function cancelNow(
-  db: Database,
-  taskIds: readonly TaskId[],
-  now: Instant,
-): Promise<CancelledRow[]> {
-  return cancelTasks(db, await findToCancel(db, taskIds), now);
-}

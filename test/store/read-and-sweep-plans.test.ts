@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
 import type { Lease, TaskId, WorkerId } from '../../src/domain/ids.js';
 import { findLevels, saveLevels } from '../../src/store/bucket-levels.js';
-import { findCancellable } from '../../src/store/cancel-tasks.js';
+import { cancelTasks, findCancellable } from '../../src/store/cancel-tasks.js';
 import { changeTask } from '../../src/store/change-task.js';
 import type { Database } from '../../src/store/database.js';
 import {
@@ -40,7 +40,6 @@ import { lookForRepairs } from '../../src/store/sweep-look.js';
 import { adoptTasks, beatAll, purgeWorkers, registerWorker } from '../../src/store/workers.js';
 import { createTestDatabase, type TestDatabase } from '../support/postgres.js';
 import { explained } from './explained.js';
-import { cancelNow } from './lifecycle.js';
 import { atSecond, zero } from './seed.js';
 
 const waiting = 100_000;
@@ -119,7 +118,7 @@ describe('R-ST1: plans on 100,000 tasks that were never analyzed', () => {
     ['a rare tag', bounded, (on) => listTasks(on, { tag: 'none' }, {}, zero)],
     ['cancellable', bounded, (on) => findCancellable(on, { tag: 'none' }, 100, null)],
     ['change', little, (on) => changeTask(on, middle, { priority: 'low' }, zero)],
-    ['cancel', little, (on) => cancelNow(on, [middle, held], zero)],
+    ['cancel', little, (on) => cancelTasks(on, [middle, held], zero)],
     ['replay', little, (on) => replayTasks(on, [letter, cancelled], {}, zero)],
     ['dead letters', little, (on) => listDeadLetters(on, { code: 'BROKEN' }, {}, zero)],
     ['dead letters to replay', little, (on) => findDeadLetters(on, { queue: 'q1' }, 10)],
@@ -153,7 +152,7 @@ describe('R-ST1: plans on 100,000 tasks that were never analyzed', () => {
   });
 
   it.each([
-    ['cancel', (on: Database, ids: TaskId[]) => cancelNow(on, ids, zero)],
+    ['cancel', (on: Database, ids: TaskId[]) => cancelTasks(on, ids, zero)],
     ['replay', (on: Database, ids: TaskId[]) => replayTasks(on, ids, {}, zero)],
     ['expire', (on: Database) => expireTasks(on, batch, atSecond(batch))],
     ['find the leases of', (on: Database, ids: TaskId[]) => findLeased(on, ids)],

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
 import type { Lease, TaskId } from '../../src/domain/ids.js';
 import type { Held } from '../../src/protocol/workers-api.js';
-import { findCancellable } from '../../src/store/cancel-tasks.js';
+import { cancelTasks, findCancellable } from '../../src/store/cancel-tasks.js';
 import type { Database } from '../../src/store/database.js';
 import { endAttempts } from '../../src/store/end-attempts.js';
 import { readLines, wakeDue } from '../../src/store/feed-line.js';
@@ -23,7 +23,6 @@ import { createTestDatabase, type TestDatabase } from '../support/postgres.js';
 import { explained } from './explained.js';
 import {
   backToPending,
-  cancelNow,
   claimOne,
   completionOf,
   newTasks,
@@ -201,7 +200,7 @@ const cases: [string, Prepare][] = [
     'to cancel a member that waits in',
     async (stock) => {
       const taskId = await stock.pick(`workflow_id = 'long' and waits_for = 'workflow'`);
-      return (db) => cancelNow(db, [taskId], null);
+      return (db) => cancelTasks(db, [taskId], null);
     },
   ],
   [
@@ -210,7 +209,7 @@ const cases: [string, Prepare][] = [
       const taskId = await stock.pick(
         `workflow_id = 'long' and (status = 'queued' or waits_for = 'time')`,
       );
-      return (db) => cancelNow(db, [taskId], null);
+      return (db) => cancelTasks(db, [taskId], null);
     },
   ],
   [
@@ -231,7 +230,7 @@ const cases: [string, Prepare][] = [
     'to cancel the only member of one of',
     async (stock) => {
       const taskId = await stock.pick(`workflow_id = 'short-7'`);
-      return (db) => cancelNow(db, [taskId], null);
+      return (db) => cancelTasks(db, [taskId], null);
     },
   ],
   [

@@ -2,6 +2,7 @@ import { expect, it } from 'vitest';
 
 import type { TaskId } from '../../src/domain/ids.js';
 import type { Held } from '../../src/protocol/workers-api.js';
+import { cancelTasks } from '../../src/store/cancel-tasks.js';
 import { changeTask } from '../../src/store/change-task.js';
 import { claimTasks } from '../../src/store/claim-tasks.js';
 import { LockedError, type Database } from '../../src/store/database.js';
@@ -14,7 +15,6 @@ import { replayTasks } from '../../src/store/replay-tasks.js';
 import { submitTasks } from '../../src/store/submit-tasks.js';
 import {
   backToPending,
-  cancelNow,
   claimOf,
   completionOf,
   newKey,
@@ -70,7 +70,7 @@ class Actor {
 
   async cancel(): Promise<void> {
     const taskIds = Array.from({ length: 1 + this.#below(3) }, () => this.#pick());
-    await patiently(() => cancelNow(this.#db, taskIds, null));
+    await patiently(() => cancelTasks(this.#db, taskIds, null));
   }
 
   /** What halts its workflow, so that it goes on, and any of the others. */
