@@ -5,7 +5,7 @@ type Branded<Name extends string> = string & { readonly [brand]: Name };
 
 export type TaskId = Branded<'TaskId'>;
 export type WorkerId = Branded<'WorkerId'>;
-/** An unguessable right to one attempt. Whoever holds it may write; nobody else can. */
+/** An unguessable right to one attempt. Whoever holds it may write; nobody else can. See `leaseNaming`. */
 export type Lease = Branded<'Lease'>;
 
 /**

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
-import type { Lease, TaskId } from '../domain/ids.js';
+import type { TaskId } from '../domain/ids.js';
 import { laneKey } from '../domain/lane.js';
+import { leaseNaming } from '../domain/lease.js';
 import { rankOf } from '../domain/priority.js';
 import type { Cost } from '../domain/queue-settings.js';
 import type { Newcomer, Window } from '../ready/ready-queue.js';
@@ -54,7 +55,7 @@ export class Arrivals {
     const { entry, workerId, generation, start } = wish;
     const { taskId } = entry;
     const { unstartedMs } = this.#context.settings;
-    const lease = randomUUID() as Lease;
+    const lease = leaseNaming(entry.grant, randomUUID());
     this.#untaken -= 1;
     if (this.#untaken === 0) this.#allTaken();
     return new Promise((settle) => {

@@ -1,5 +1,6 @@
 import { SluiceError } from '../domain/errors.js';
 import type { TaskId } from '../domain/ids.js';
+import { grantIn } from '../domain/lease.js';
 import { isLeased } from '../domain/task-state.js';
 import type { Cancellation, TaskFilter } from '../protocol/tasks-api.js';
 import {
@@ -82,10 +83,12 @@ export class Cancel {
     const { db, ready } = this.#context;
     const askedMs = this.#slots.nowMs();
     const rows = await patiently(() => cancelTasks(db, taskIds, instant(this.#context)));
-    const running = rows.filter(({ from }) => isLeased(from));
     await ready.remove(rows.map(({ taskId }) => taskId));
     await this.#slots.free(
-      running.map(({ taskId, queue, cost }) => ({ taskId, queue, reserved: cost, usage: null })),
+      rows.flatMap(({ taskId, lease, queue, cost }) => {
+        if (lease === null) return [];
+        return { taskId, grant: grantIn(lease), queue, reserved: cost, usage: null };
+      }),
       askedMs,
     );
     for (const row of rows) this.#tell(row);

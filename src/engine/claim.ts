@@ -1,4 +1,6 @@
+import { randomUUID } from 'node:crypto';
 import type { TaskId, WorkerId } from '../domain/ids.js';
+import { grantIn, leaseNaming } from '../domain/lease.js';
 import type { TaskEvent } from '../protocol/events.js';
 import type { ClaimedTask } from '../protocol/workers-api.js';
 import type { TakeAnswer, Taken } from '../ready/ready-queue.js';
@@ -125,9 +127,10 @@ export class Claim {
     const oldestMs = performance.now() - staleMs;
     const claims = wishes
       .filter((wish) => wish.generation === generation && wish.takenMs >= oldestMs)
-      .map(({ entry: { taskId }, workerId, start }) => ({
+      .map(({ entry: { taskId, grant }, workerId, start }) => ({
         taskId,
         workerId,
+        lease: leaseNaming(grant, randomUUID()),
         start,
         known: this.#recent.takeTask(taskId),
       }));
@@ -168,12 +171,15 @@ function toClaimedEvent({ wish: { entry, start }, row }: Granted, at: Date): Tas
   };
 }
 
-/** A row goes to one wish of the worker that got it: after a rebuild two may wish for one task. */
+/**
+ * A row goes to one wish of the worker that got it, under the grant that its lease names: after a rebuild two
+ * may wish for one task.
+ */
 function handOut(wishes: readonly Wish[], rows: readonly ClaimedRow[]): (ClaimedRow | null)[] {
   const left = new Map(rows.map((row) => [row.taskId, row]));
-  return wishes.map(({ entry: { taskId }, workerId }) => {
+  return wishes.map(({ entry: { taskId, grant }, workerId }) => {
     const row = left.get(taskId);
-    if (row?.workerId !== workerId) return null;
+    if (row?.workerId !== workerId || (grantIn(row.lease) ?? grant) !== grant) return null;
     left.delete(taskId);
     return row;
   });

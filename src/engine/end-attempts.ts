@@ -1,3 +1,4 @@
+import { grantIn } from '../domain/lease.js';
 import type { Cost } from '../domain/queue-settings.js';
 import type { Held } from '../protocol/workers-api.js';
 import { endAttempts, type AttemptEnd, type EndedRow } from '../store/end-attempts.js';
@@ -30,6 +31,7 @@ export class EndAttempts {
     const byLease = new Map(ends.map((end) => [end.lease, end]));
     const finished = rows.map(({ taskId, lease, queue, cost }) => ({
       taskId,
+      grant: grantIn(lease),
       queue,
       reserved: cost,
       usage: byLease.get(lease)?.usage ?? null,

@@ -1,6 +1,7 @@
+import { grantIn } from '../domain/lease.js';
 import type { Window } from '../ready/ready-queue.js';
 import { beginGeneration, findGeneration } from '../store/generation.js';
-import { listRunning } from '../store/sweep-attempts.js';
+import { listRunning, type RunningRow } from '../store/sweep-attempts.js';
 import { findWindows } from '../store/walk-line.js';
 import type { Checkpoints } from './checkpoints.js';
 import { instant, type EngineContext } from './context.js';
@@ -29,7 +30,7 @@ export async function rebuild(
   const generation = await beginGeneration(db);
   await queues.load();
   const configuration = queues.configuration();
-  const running = await listRunning(db, instant(context));
+  const running = (await listRunning(db, instant(context))).map(named);
   const levels = await checkpoints.restore(configuration, running);
   const behind = await findLines(context);
   const isOurs = await ready.restore({ generation, ...configuration, levels, running, behind });
@@ -38,6 +39,11 @@ export async function rebuild(
   const filled = { generation, running: running.length, windows: behind.length };
   log[running.length + behind.length > 0 ? 'info' : 'debug'](filled, 'began the ready queue anew');
   return { kind: 'anew', generation };
+}
+
+/** Its end may be told by a server that knows nothing of this one: both read it from the lease. */
+function named(row: RunningRow) {
+  return { ...row, grant: grantIn(row.lease) };
 }
 
 async function findLines({ db }: EngineContext): Promise<Window[]> {

@@ -1,6 +1,7 @@
 import { judgeFailure, type Excuse } from '../domain/retry-policy.js';
 import type { AttemptError } from '../domain/attempt-error.js';
 import type { WorkerId } from '../domain/ids.js';
+import { grantIn } from '../domain/lease.js';
 import type { Cost } from '../domain/queue-settings.js';
 import type { TaskEvent } from '../protocol/events.js';
 import type { Held, Report as WorkerReport, ReportAnswer } from '../protocol/workers-api.js';
@@ -87,7 +88,8 @@ export class Report {
     const usageOf = usageByLease(successes);
     await this.#parts.slots.free(
       rows.map(({ taskId, lease, queue, cost }) => {
-        return { taskId, queue, reserved: cost, usage: usageOf.get(lease) ?? null };
+        const usage = usageOf.get(lease) ?? null;
+        return { taskId, grant: grantIn(lease), queue, reserved: cost, usage };
       }),
       askedMs,
     );

@@ -1,5 +1,6 @@
 import type { TaskId } from '../domain/ids.js';
 import type { Lane } from '../domain/lane.js';
+import { grantGenerations } from '../domain/lease.js';
 import { priorityOf, rankOf, type PriorityRank } from '../domain/priority.js';
 import { defaultQueueSettings } from '../domain/queue-settings.js';
 import type { Clock } from '../runtime/clock.js';
@@ -32,6 +33,7 @@ import type {
   Position,
   ReadyQueue,
   ReadyState,
+  Running,
   Stretch,
   TakeAnswer,
   Taken,
@@ -85,7 +87,7 @@ export class MemoryReadyQueue implements ReadyQueue {
     for (const limit of configuration.limits) this.#shared.configure(limit, nowMs);
     for (const configured of configuration.queues) this.#configure(configured, nowMs);
     this.#buckets.restore(levels, nowMs);
-    for (const { taskId, queue } of running) this.#restoreRunning(taskId, queue, nowMs);
+    for (const one of running) this.#restoreRunning(one, nowMs);
     for (const window of behind) this.#leave({ ...window, ...lineStart });
     this.#generation = generation;
     this.#isOpen = true;
@@ -408,7 +410,7 @@ export class MemoryReadyQueue implements ReadyQueue {
   }
 
   #takeFrom(candidates: Candidates, count: number, nowMs: number): Taken[] {
-    const takeId = `${this.#generation}.${this.#takes}`;
+    const takeId = `${this.#generation % grantGenerations}.${this.#takes}`;
     this.#takes += 1;
     const taken: Taken[] = [];
     while (taken.length < count) {
@@ -509,10 +511,10 @@ export class MemoryReadyQueue implements ReadyQueue {
     return queue;
   }
 
-  #restoreRunning(taskId: TaskId, name: string, nowMs: number): void {
+  #restoreRunning({ taskId, queue: name, grant = '' }: Running, nowMs: number): void {
     if (this.#out.has(taskId)) return;
     const queue = this.#directory.ensureQueue(name);
-    this.#out.add({ taskId, cost: {} }, queue, '', nowMs).confirmed = true;
+    this.#out.add({ taskId, cost: {} }, queue, grant, nowMs).confirmed = true;
     queue.slotsInUse += 1;
     queue.running += 1;
     this.#directory.noteQueue(queue);

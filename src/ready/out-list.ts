@@ -8,7 +8,7 @@ export interface OutEntry {
   readonly taskId: TaskId;
   readonly queue: Queue;
   readonly cost: Cost;
-  /** Of its taking; empty for one that ran before the ready queue was filled. */
+  /** Of its taking; empty for one that ran before the ready queue was filled, with a lease that names none. */
   readonly grant: string;
   /** Postgres granted it: it runs. */
   confirmed: boolean;

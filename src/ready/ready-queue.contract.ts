@@ -1,5 +1,7 @@
+import { randomUUID } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { TaskId } from '../domain/ids.js';
+import { grantGenerations, grantIn, leaseNaming } from '../domain/lease.js';
 import { noAgeing } from '../domain/priority.js';
 import { describeLimits } from './limits.contract.js';
 import { describeLine } from './line.contract.js';
@@ -712,6 +714,30 @@ export function describeReadyQueueContract(
         expect(await take()).toEqual([]);
         await queue.finish(endOf(bench.granted([one.taskId])));
         expect(await take()).toHaveLength(1);
+      });
+
+      it('R-CH6: what was restored is ended under the grant that its lease names', async () => {
+        const { taskId } = task();
+        const endOf = (grant: string) => [{ taskId, grant, queue: 'q', reserved: {}, usage: null }];
+        await bench.restore({
+          queues: [bench.settings({ maxConcurrency: 1 })],
+          running: [{ taskId, queue: 'q', grant: '1.7' }],
+        });
+        await offer(task());
+        expect(await queue.listOut(null, 1)).toMatchObject({ entries: [{ taskId, grant: '1.7' }] });
+        await queue.finish(endOf('1.6'));
+        expect(await take()).toEqual([]);
+        await queue.finish(endOf('1.7'));
+        expect(await take()).toHaveLength(1);
+      });
+
+      it('R-CH6: a grant is one that a lease can name, in every generation', async () => {
+        await bench.restore({ generation: 3 * grantGenerations + 5 });
+        await offer(task());
+        const answer = await bench.answer();
+        const grant = answer.kind === 'taken' ? (answer.entries[0]?.grant ?? '') : '';
+        expect(grant).toMatch(/^5\./);
+        expect(grantIn(leaseNaming(grant, randomUUID()))).toBe(grant);
       });
 
       it('R-RE7: is closed from the beginning of a restore to its end', async () => {

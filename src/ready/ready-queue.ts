@@ -51,7 +51,8 @@ export interface ReadyQueue {
   refund(grants: readonly Grant[]): Promise<void>;
   /**
    * No longer running, whatever the outcome: frees the slot, settles the real usage. `askedAgoMs`: how
-   * long ago their ends were asked for; what was taken since is another taking, and goes on.
+   * long ago their ends were asked for; of those without a grant, what was taken since is another taking, and
+   * goes on.
    */
   finish(finished: readonly Finished[], askedAgoMs?: number): Promise<void>;
   /** Not to be taken any more: cancelled, expired or changed. */
@@ -161,6 +162,7 @@ export interface TakeRequest {
  */
 export interface Grant {
   readonly taskId: TaskId;
+  /** The generation, as much of it as a lease can name, and a number: see `leaseNaming`. */
   readonly grant: string;
 }
 
@@ -190,8 +192,11 @@ export type TakeAnswer =
 
 export interface Finished {
   readonly taskId: TaskId;
-  /** When it is known: no other taking of the task is finished by it. */
-  readonly grant?: string;
+  /**
+   * No other taking of the task is finished by it, however late it is told. Absent: its lease is of a version
+   * that did not name it, and `askedAgoMs` has to do.
+   */
+  readonly grant?: string | undefined;
   readonly queue: string;
   readonly reserved: Cost;
   readonly usage: Cost | null;
@@ -231,9 +236,16 @@ export interface ReadyState extends Configuration {
   readonly generation: number;
   /** Buckets that are not named start full. */
   readonly levels: readonly BucketLevel[];
-  readonly running: readonly { readonly taskId: TaskId; readonly queue: string }[];
+  readonly running: readonly Running[];
   /** Their lines are to be fed from the beginning. */
   readonly behind: readonly Window[];
+}
+
+export interface Running {
+  readonly taskId: TaskId;
+  readonly queue: string;
+  /** As its end will say it, if it can. */
+  readonly grant?: string | undefined;
 }
 
 /** See `ownBucket` and `sharedBucket`. Below zero: in debt. */

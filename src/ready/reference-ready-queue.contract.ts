@@ -123,12 +123,12 @@ export class ReferenceReadyQueue implements ReadyQueue {
     this.#buckets = new Map();
     this.#configureAll(configuration);
     for (const { bucket, tokens } of levels) this.#buckets.get(bucket)?.restore(tokens);
-    for (const { taskId, queue } of running) {
+    for (const { taskId, queue, grant = '' } of running) {
       if (this.#find(taskId) !== undefined) continue;
       const lane = { queue, taskType: 'unknown', capabilities: [] };
       const order = { eligibleAt: 0, orderedAt: 0, seq: 0, outSince: this.#nowMs() };
       const task = { taskId, queue, lane, priority: 'low', cost: {}, ...order } as const;
-      this.#tasks.push({ ...task, state: 'running', grant: '', takenUnder: null });
+      this.#tasks.push({ ...task, state: 'running', grant, takenUnder: null });
     }
     return true;
   }

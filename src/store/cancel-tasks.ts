@@ -1,5 +1,5 @@
 import type { AttemptError } from '../domain/attempt-error.js';
-import type { TaskId, WorkerId } from '../domain/ids.js';
+import type { Lease, TaskId, WorkerId } from '../domain/ids.js';
 import { priorityOf, type Priority } from '../domain/priority.js';
 import type { Cost } from '../domain/queue-settings.js';
 import { hasEnded, type TaskState } from '../domain/task-state.js';
@@ -16,6 +16,7 @@ export interface CancelledRow {
   readonly taskType: string;
   readonly priority: Priority;
   readonly from: TaskState;
+  readonly lease: Lease | null;
   /** Whoever held it: its lease is gone, and it must be told. */
   readonly workerId: WorkerId | null;
   readonly workflowId: string | null;
@@ -29,6 +30,7 @@ interface GoneRow {
   task_type: string;
   priority: number;
   status: TaskState;
+  lease: Lease | null;
   worker_id: WorkerId | null;
   workflow_id: string | null;
   attempt: number;
@@ -143,7 +145,7 @@ const cancelStatement = `
     end
     from gone where (select count(*) from kept) > 0
   )
-  select id, queue, task_type, priority, status, worker_id, workflow_id, attempt, cost
+  select id, queue, task_type, priority, status, lease, worker_id, workflow_id, attempt, cost
   from gone cross join counted`;
 
 function toCancelled(row: GoneRow): CancelledRow {
@@ -153,6 +155,7 @@ function toCancelled(row: GoneRow): CancelledRow {
     taskType: row.task_type,
     priority: priorityOf(row.priority),
     from: row.status,
+    lease: row.lease,
     workerId: row.worker_id,
     workflowId: row.workflow_id,
     attempt: row.attempt,

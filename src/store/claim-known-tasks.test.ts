@@ -7,6 +7,7 @@ import {
   newTask,
   newTaskId,
   newTasks,
+  newLease,
   newWorkerId,
   rowOf,
   submitKnown,
@@ -87,7 +88,8 @@ describeOnEveryDatabase('claimTasks of what is known', (db) => {
     const first = await claimOne(db(), claim.taskId, claim, later(1_000));
     await endAttempts(db(), [backToPending(first, { timeoutSeconds: 99 })], later(2_000));
     expect(await wakeDue(db(), 10, later(3_000))).toHaveLength(1);
-    const second = await claimOne(db(), claim.taskId, claim, later(4_000));
+    const again = { ...claim, lease: newLease() };
+    const second = await claimOne(db(), claim.taskId, again, later(4_000));
     expect(second.lease).not.toBe(first.lease);
     const row = await rowOf(db(), claim.taskId);
     expect(row).toMatchObject({ lease: second.lease, attempt: 2, retry_count: 1 });
@@ -148,7 +150,7 @@ describeOnEveryDatabase('claimTasks of what is known', (db) => {
   it('R-ST1: the same task twice in one batch is given once, whoever knows it', async () => {
     const [known] = await submitKnown(db(), [newTask()]);
     if (known === undefined) throw new Error('no task');
-    const again = { ...known, workerId: newWorkerId() };
+    const again = { ...known, workerId: newWorkerId(), lease: newLease() };
     const rows = await claimAll(db(), [known, again]);
     expect(rows).toHaveLength(1);
     expect(await rowOf(db(), known.taskId)).toMatchObject({

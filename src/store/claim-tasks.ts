@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import type { Lease, TaskId, WorkerId } from '../domain/ids.js';
 import type { JsonObject } from '../domain/json.js';
 import { priorityOf, type Priority } from '../domain/priority.js';
@@ -16,6 +15,7 @@ import { costOf } from './task-row.js';
 export interface Claim {
   readonly taskId: TaskId;
   readonly workerId: WorkerId;
+  readonly lease: Lease;
   /** Straight into executing; else assigned, until the worker says start. */
   readonly start: boolean;
   /** Whoever knows what it is need not have it read. */
@@ -134,14 +134,10 @@ interface KnownAnswer {
   readonly leases: readonly Lease[] | null;
 }
 
-interface LeasedClaim extends Claim {
-  readonly lease: Lease;
-}
-
 /** A statement more costs what it saves for so many. */
 const worthApart = 50;
 
-type KnownClaim = LeasedClaim & { readonly known: KnownTask };
+type KnownClaim = Claim & { readonly known: KnownTask };
 
 /** The generation, how long an assigned one may wait for its start, and the instant. */
 type Terms = readonly [generation: number, unstartedMs: number, now: Instant];
@@ -155,14 +151,13 @@ export async function claimTasks(
   claims: readonly Claim[],
   ...terms: Terms
 ): Promise<ClaimedRow[]> {
-  const leased = claims.map(withLease);
-  const known = leased.filter(isKnown);
-  if (known.length < Math.min(leased.length, worthApart)) return claimUnknown(db, leased, terms);
+  const known = claims.filter(isKnown);
+  if (known.length < Math.min(claims.length, worthApart)) return claimUnknown(db, claims, terms);
   const claimed = await claimKnown(db, known, terms);
-  if (claimed.length === leased.length) return claimed;
+  if (claimed.length === claims.length) return claimed;
   // Unknown, refused, or no longer as it was known.
   const got = new Set(claimed.map(({ lease }) => lease));
-  const rest = leased.filter(({ lease }) => !got.has(lease));
+  const rest = claims.filter(({ lease }) => !got.has(lease));
   try {
     return [...claimed, ...(await claimUnknown(db, rest, terms))];
   } catch (error) {
@@ -173,12 +168,7 @@ export async function claimTasks(
   }
 }
 
-// Member by member: to copy an object and add to it takes Node 20 ten times as long.
-function withLease({ taskId, workerId, start, known = null }: Claim): LeasedClaim {
-  return { taskId, workerId, start, known, lease: randomUUID() as Lease };
-}
-
-function isKnown(claim: LeasedClaim): claim is KnownClaim {
+function isKnown(claim: Claim): claim is KnownClaim {
   return claim.start && claim.known !== undefined && claim.known !== null;
 }
 
@@ -200,7 +190,7 @@ async function claimKnown(
 
 /** As it is when a claim finds what was submitted; it lapses at its timeout if it is started. */
 export function firstAttempt(
-  { taskId, workerId, lease }: Pick<LeasedClaim, 'taskId' | 'workerId' | 'lease'>,
+  { taskId, workerId, lease }: Pick<Claim, 'taskId' | 'workerId' | 'lease'>,
   known: KnownTask,
   nowMs: number,
   lapsesAfterMs = known.timeoutSeconds * 1000,
@@ -226,7 +216,7 @@ export function firstAttempt(
 
 async function claimUnknown(
   db: Queryable,
-  claims: readonly LeasedClaim[],
+  claims: readonly Claim[],
   terms: Terms,
 ): Promise<ClaimedRow[]> {
   const rows = await db.query<Row>(claimTasksSql, parametersOf(claims, terms));
@@ -259,7 +249,7 @@ function parametersIn(known: KnownTask | null | undefined): JsonObject {
   return JSON.parse(known?.parametersJson ?? '{}') as JsonObject;
 }
 
-function parametersOf(claims: readonly LeasedClaim[], terms: Terms): unknown[] {
+function parametersOf(claims: readonly Claim[], terms: Terms): unknown[] {
   return [
     column(claims, (claim) => claim.taskId),
     column(claims, (claim) => claim.workerId),

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 
 import { expect, it } from 'vitest';
 
+import { claimOf } from '../../test/store/lifecycle.js';
 import { atSecond, zero } from '../../test/store/seed.js';
 import { describeOnEveryDatabase } from '../../test/store/support.js';
 import { IdSource, type TaskId, type WorkerId } from '../domain/ids.js';
@@ -223,7 +224,7 @@ describeOnEveryDatabase('the history of a task', (db) => {
   async function claim(taskId: TaskId, second: number, start: boolean) {
     const [row] = await claimTasks(
       db(),
-      [{ taskId, workerId, start }],
+      [claimOf(taskId, { workerId, start })],
       0,
       30_000,
       atSecond(second),

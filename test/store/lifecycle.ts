@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 
-import { IdSource, type TaskId, type WorkerId } from '../../src/domain/ids.js';
+import { IdSource, type Lease, type TaskId, type WorkerId } from '../../src/domain/ids.js';
 import type { Held } from '../../src/protocol/workers-api.js';
 import {
   claimTasks,
@@ -22,6 +22,10 @@ export function newTaskId(): TaskId {
 
 export function newWorkerId(): WorkerId {
   return randomUUID() as WorkerId;
+}
+
+export function newLease(): Lease {
+  return randomUUID() as string as Lease;
 }
 
 /** A task as a serving engine would submit it. */
@@ -71,7 +75,7 @@ export async function submitOne(
 }
 
 export function claimOf(taskId: TaskId, changes: Partial<Claim> = {}): Claim {
-  return { taskId, workerId: newWorkerId(), start: true, ...changes };
+  return { taskId, workerId: newWorkerId(), lease: newLease(), start: true, ...changes };
 }
 
 /** What the process that submitted a task knows of it. */

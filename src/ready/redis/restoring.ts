@@ -104,8 +104,8 @@ export class Restoring {
 
   async #resume(token: string, running: ReadyState['running']): Promise<boolean> {
     for (const part of inChunks(running, atOnce)) {
-      const pairs = part.flatMap(({ taskId, queue }) => [taskId, queue]);
-      if ((await this.#runner.run(resume, token, ...pairs)) === 'lost') return false;
+      const told = part.flatMap(({ taskId, queue, grant = '' }) => [taskId, queue, grant]);
+      if ((await this.#runner.run(resume, token, ...told)) === 'lost') return false;
     }
     return true;
   }

@@ -62,12 +62,12 @@ const resumeBody = String.raw`
 local token = ARGV[2]
 
 if not isStillBuilding(token) then return 'lost' end
--- What runs was read after this: an end that was said before it is of an earlier attempt.
+-- What runs was read after this: an end that names no grant and was said before it is of an earlier attempt.
 local since = tonumber(call('HGET', metaKey, 'begun'))
-loadQueues(argumentsFrom(4, 2))
-for at = 3, #ARGV, 2 do
-  local taskId, name = ARGV[at], ARGV[at + 1]
-  if call('HSETNX', entriesKey, taskId, outRecord('R', since, name, '', '')) == 1 then
+loadQueues(argumentsFrom(4, 3))
+for at = 3, #ARGV, 3 do
+  local taskId, name, grant = ARGV[at], ARGV[at + 1], ARGV[at + 2]
+  if call('HSETNX', entriesKey, taskId, outRecord('R', since, name, grant, '')) == 1 then
     call('ZADD', outKey, nextNumber(), taskId)
     local queue = loadQueue(name)
     queue.slots, queue.running, queue.isChanged = queue.slots + 1, queue.running + 1, true

@@ -1,3 +1,4 @@
+import { grantGenerations } from '../../../domain/lease.js';
 import { script } from '../script.js';
 import { ageing } from './ageing.js';
 import { base } from './base.js';
@@ -25,7 +26,7 @@ end
 `;
 
 const granting = String.raw`
-local grant = meta.generation .. '.' .. whole(nextNumber())
+local grant = digits(meta.generation % ${grantGenerations}) .. '.' .. whole(nextNumber())
 local records, order, granted = {}, {}, {}
 local grantedCount = 0
 -- Of all grants of a take, what stands before the name of the queue in a record, and what after it.
