@@ -45,6 +45,32 @@ export async function stall(
     execute function public.stall()`);
 }
 
+/**
+ * What deletes tasks waits before it looks at any of them, and counts as having begun: who changes one
+ * meanwhile was first. Answers with how to let it go on.
+ */
+export async function stallDeletes(server: TestServer): Promise<() => Promise<void>> {
+  onTestFinished(() => letGo(server));
+  const holder = await server.connect();
+  await holder.query('select pg_advisory_lock(1)');
+  await server.sql(`
+    create or replace function public.stall() returns trigger language plpgsql as $$
+    begin
+      -- Not the lock itself: who waits for one longer than a moment is told so and tries again.
+      while not pg_try_advisory_xact_lock_shared(1) loop
+        perform pg_sleep(0.01);
+      end loop;
+      return null;
+    end $$`);
+  await server.sql(`
+    create trigger stalls before delete on sluice.tasks
+    for each statement execute function public.stall()`);
+  return async () => {
+    await holder.query('select pg_advisory_unlock(1)');
+    await letGo(server);
+  };
+}
+
 const conditions = {
   claim: `new.status = 'executing'`,
   end: `old.status = 'executing'`,
