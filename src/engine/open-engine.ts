@@ -7,6 +7,7 @@ import { silentLog, type Logger } from '../runtime/log.js';
 import type { Database } from '../store/database.js';
 import { findInstallationId } from '../store/installation.js';
 import { migrate } from '../store/migrate.js';
+import type { Patience } from '../store/silent-connections.js';
 import type { EngineContext } from './context.js';
 import { Engine } from './engine.js';
 import { TaskEvents } from './events.js';
@@ -20,7 +21,15 @@ export type { Role } from './serving.js';
 export type DatabaseOptions =
   /** Embedded Postgres; without a folder it lives in memory and ends with the process. */
   | { readonly kind: 'pglite'; readonly dataDir?: string; readonly restoreFrom?: Blob }
-  | { readonly kind: 'postgres'; readonly url: string; readonly poolSize?: number };
+  | PostgresOptions;
+
+interface PostgresOptions {
+  readonly kind: 'postgres';
+  readonly url: string;
+  readonly poolSize?: number;
+  /** For tests: how long an answer may be missing. */
+  readonly patience?: Partial<Patience>;
+}
 
 export interface OpenEngineOptions {
   readonly database: DatabaseOptions;
@@ -160,6 +169,7 @@ export async function openDatabase(options: DatabaseOptions, log: Logger): Promi
   return openPgDatabase({
     url: options.url,
     ...(options.poolSize === undefined ? {} : { poolSize: options.poolSize }),
+    ...(options.patience === undefined ? {} : { patience: options.patience }),
     onError: (error) => {
       log.warn({ err: error }, 'a connection to Postgres was lost');
     },

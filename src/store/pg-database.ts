@@ -11,6 +11,7 @@ import {
 } from './database.js';
 import { DatabaseClock } from './database-clock.js';
 import { OrderedStatements } from './ordered-statements.js';
+import { defaultPatience, SilentConnections, type Patience } from './silent-connections.js';
 import { withoutValues } from './without-values.js';
 
 export interface PgDatabaseOptions {
@@ -18,6 +19,8 @@ export interface PgDatabaseOptions {
   readonly poolSize?: number;
   /** A connection that broke while nobody used it; the pool replaces it. */
   readonly onError?: (error: Error) => void;
+  /** For tests: how long an answer may be missing. */
+  readonly patience?: Partial<Patience>;
 }
 
 const settings: Readonly<Record<string, string>> = {
@@ -46,21 +49,25 @@ const mostHot = 8;
 
 export async function openPgDatabase(options: PgDatabaseOptions): Promise<Database> {
   const clock = new DatabaseClock();
+  const patience = { ...defaultPatience, ...options.patience };
+  const findBusy = (pids: readonly number[]) => findBusyOf(options.url, pids, patience.askMs);
+  const silent = new SilentConnections({ patience, findBusy });
+  const parts = { ...options, clock, patience, silent };
   const poolSize = options.poolSize ?? 10;
-  const pool = createPool(options, clock, poolSize);
-  const hotPool = createPool(options, clock, Math.min(poolSize, mostHot), { isHot: true });
-  const urgentPool = createPool(options, clock, 1);
-  const orderedPool = createPool(options, clock, 1, { isHot: true, pipeline: true });
-  const [all, hot] = [queryable(pool), queryable(hotPool)];
+  const pool = createPool(parts, poolSize);
+  const hotPool = createPool(parts, Math.min(poolSize, mostHot), { isHot: true });
+  const urgentPool = createPool(parts, 1);
+  const orderedPool = createPool(parts, 1, { isHot: true, pipeline: true });
+  const [all, hot] = [queryable(pool, silent), queryable(hotPool, silent)];
   const database: Database = {
     ...all,
     query: (text, parameters) =>
       (preparedName(text) === undefined ? all : hot).query(text, parameters),
-    urgent: queryable(urgentPool),
-    ordered: orderedIn(orderedPool),
+    urgent: queryable(urgentPool, silent),
+    ordered: orderedIn(orderedPool, silent),
     transaction: async (work) => {
       const client = await connect(pool);
-      return withClient(client, () => inTransaction(client, work));
+      return withClient(client, () => inTransaction(client, silent, work));
     },
     nowMs: () => clock.nowMs(),
     close: async () => {
@@ -92,20 +99,27 @@ function reasonOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-function queryable(pool: pg.Pool): Queryable {
+function queryable(pool: pg.Pool, silent: SilentConnections): Queryable {
+  const on = async <T>(work: (connection: Queryable) => Promise<T>): Promise<T> => {
+    const client = await connect(pool);
+    return withClient(client, () => work(queryableOn(client, silent)));
+  };
   return {
-    query: async <Row>(text: string, parameters?: readonly unknown[]) => {
-      const client = await connect(pool);
-      return withClient(client, () => runOn<Row>(client, text, parameters));
-    },
+    query: (text, parameters) => on((connection) => connection.query(text, parameters)),
+    run: (script) => on((connection) => connection.run(script)),
+  };
+}
+
+function queryableOn(client: pg.PoolClient, silent: SilentConnections): Queryable {
+  return {
+    query: (text, parameters) => silent.answer(client, () => runOn(client, text, parameters)),
     run: async (script) => {
-      const client = await connect(pool);
-      await withClient(client, () => client.query(script));
+      await silent.answer(client, () => client.query(script), true);
     },
   };
 }
 
-function orderedIn(pool: pg.Pool): Pick<Queryable, 'query'> {
+function orderedIn(pool: pg.Pool, silent: SilentConnections): Pick<Queryable, 'query'> {
   const statements = new OrderedStatements({
     connect: () => pool.connect(),
     mayOverlap: (client) => ownConnections.has(client),
@@ -114,7 +128,9 @@ function orderedIn(pool: pg.Pool): Pick<Queryable, 'query'> {
   return {
     query: async <Row>(text: string, parameters?: readonly unknown[]) => {
       try {
-        return await statements.run((client) => runOn<Row>(client, text, parameters));
+        return await statements.run((client) =>
+          silent.answer(client, () => runOn<Row>(client, text, parameters)),
+        );
       } catch (error) {
         throw translate(error);
       }
@@ -122,9 +138,14 @@ function orderedIn(pool: pg.Pool): Pick<Queryable, 'query'> {
   };
 }
 
+interface PoolParts extends PgDatabaseOptions {
+  readonly clock: DatabaseClock;
+  readonly patience: Patience;
+  readonly silent: SilentConnections;
+}
+
 function createPool(
-  options: PgDatabaseOptions,
-  clock: DatabaseClock,
+  { url, onError, clock, patience, silent }: PoolParts,
   max: number,
   { isHot = false, pipeline = false } = {},
 ): pg.Pool {
@@ -132,17 +153,20 @@ function createPool(
     ...(pipeline ? { pipeline } : {}),
     // Who comes after a quiet while finds its statements prepared.
     min: isHot ? 1 : 0,
-    connectionString: options.url,
+    ...connectionTo(url, patience.askMs),
     max,
-    application_name: 'sluice',
-    connectionTimeoutMillis: 10_000,
     // A new connection finds the new primary after a failover, and measures the clock again.
     maxLifetimeSeconds: 600,
     types: { getTypeParser },
     verify: (client, done) => {
       // Without a listener, a connection that breaks in the middle of a transaction ends the process.
-      client.on('error', (error: Error) => options.onError?.(error));
-      prepareConnection(client, clock, isHot).then(() => done(), done);
+      client.on('error', (error: Error) => onError?.(error));
+      silent.watch(client);
+      const prepared = silent.answer(client, () => prepareConnection(client, clock, isHot));
+      prepared.then((pid) => {
+        silent.setUp(client, pid);
+        done();
+      }, done);
     },
   });
   // Told by the connection's own listener already; without one here it would be thrown.
@@ -153,18 +177,70 @@ function createPool(
 /** Those that nobody shares with us: what is prepared there is still there at the next call. */
 const ownConnections = new WeakSet<pg.PoolClient>();
 
-/** A pooler such as PgBouncer names itself when we connect, and Postgres when it is asked. */
+function connectionTo(url: string, askMs: number) {
+  return {
+    connectionString: url,
+    application_name: 'sluice',
+    connectionTimeoutMillis: askMs,
+    // One that nobody waits on and that is dead is found out by the kernel, ten probes later.
+    keepAlive: true,
+    keepAliveInitialDelayMillis: 10_000,
+  };
+}
+
+/** Who waits for its client, to read from it or to send to it, works on nothing. */
+const findBusySql = `
+select
+  pid, state = 'active' and wait_event_type is distinct from 'Client' as is_busy,
+  coalesce(state, 'disabled') = 'disabled' as is_unknown
+from pg_stat_activity where pid = any($1::integer[])`;
+
+interface BackendRow {
+  readonly pid: number;
+  readonly is_busy: boolean;
+  /** `track_activities` is off. */
+  readonly is_unknown: boolean;
+}
+
+/** Over a connection of its own: those of the pools may all be silent. */
+async function findBusyOf(
+  url: string,
+  pids: readonly number[],
+  askMs: number,
+): Promise<ReadonlySet<number> | null> {
+  const client = new pg.Client({ ...connectionTo(url, askMs), query_timeout: askMs });
+  client.on('error', () => undefined);
+  try {
+    await client.connect();
+    const { rows } = await client.query<BackendRow>(findBusySql, [pids]);
+    if (rows.some((row) => row.is_unknown)) return null;
+    return new Set(rows.filter((row) => row.is_busy).map(({ pid }) => pid));
+  } catch (error) {
+    // It is there, and has no connection left, say.
+    if (error instanceof pg.DatabaseError) return null;
+    throw error;
+  } finally {
+    client.end().catch(() => undefined);
+  }
+}
+
+/**
+ * A pooler such as PgBouncer names itself when we connect, and Postgres when it is asked. Answers with the process
+ * that this connection is to, for as long as it is open; null behind a pooler.
+ */
 async function prepareConnection(
   client: pg.PoolClient,
   clock: DatabaseClock,
   isHot: boolean,
-): Promise<void> {
+): Promise<number | null> {
   const sentAtMs = clock.localMs();
   const { rows } = await client.query<{ now_ms: number; pid: number }>(setUp);
   clock.measured(rows[0]?.now_ms ?? NaN, sentAtMs);
-  if (!('processID' in client) || client.processID !== rows[0]?.pid) return;
+  const pid = rows[0]?.pid ?? null;
+  if (!('processID' in client) || client.processID !== pid) return null;
   ownConnections.add(client);
   if (isHot) await client.query(planOnce);
+  return pid;
 }
 
 async function runOn<Row>(
@@ -183,20 +259,17 @@ async function runOn<Row>(
 
 async function inTransaction<T>(
   client: pg.PoolClient,
+  silent: SilentConnections,
   work: (connection: Queryable) => Promise<T>,
 ): Promise<T> {
-  await client.query('begin');
+  const connection = queryableOn(client, silent);
+  await connection.query('begin');
   try {
-    const result = await work({
-      query: (text, parameters) => runOn(client, text, parameters),
-      run: async (script) => {
-        await client.query(script);
-      },
-    });
-    await client.query('commit');
+    const result = await work(connection);
+    await connection.query('commit');
     return result;
   } catch (error) {
-    if (!isAway(error)) await client.query('rollback');
+    if (!isAway(error)) await connection.query('rollback');
     throw error;
   }
 }

@@ -1,18 +1,23 @@
 import { onTestFinished } from 'vitest';
 
 import { openEngine, type Engine } from '../../src/engine/open-engine.js';
+import type { Patience } from '../../src/store/silent-connections.js';
 import { openHeldLine, type HeldLine } from '../support/held-line.js';
 import { until } from '../support/until.js';
 import { quickTicks, type TestServer } from './support.js';
 
-/** Until the end of the test, an engine whose connections to Postgres can be held or cut. */
+/**
+ * Until the end of the test, an engine whose connections to Postgres can be held or cut. Answers that are held
+ * come late; with less patience they are given up.
+ */
 export async function openOnHeldLine(
   server: TestServer,
   redisUrl?: string,
+  patience: Partial<Patience> = { quietMs: 600_000 },
 ): Promise<{ readonly engine: Engine; readonly line: HeldLine }> {
   const line = await openHeldLine(server.url);
   const engine = await openEngine({
-    database: { kind: 'postgres', url: line.url },
+    database: { kind: 'postgres', url: line.url, patience },
     settings: { ...quickTicks, leaseMs: 600_000 },
     ...(redisUrl === undefined ? {} : { redisUrl }),
   });

@@ -7,6 +7,8 @@ export interface HeldLine {
   hold(text: string): boolean;
   /** The next request with this text in it, and what is asked after it, comes when it is let go. */
   holdFrom(text: string): Promise<void>;
+  /** Nothing passes any more, either way, and nothing is closed: new connections hear nothing either. */
+  freeze(): void;
   letGo(): void;
   /** The connection on which a request with this text is under way ends here; the server goes on. */
   cut(text: string): boolean;
@@ -26,11 +28,13 @@ export async function openHeldLine(url: string): Promise<HeldLine> {
   const target = new URL(url);
   const pairs = new Set<Pair>();
   let keepsRequests = false;
+  let isFrozen = false;
   let awaited: { readonly text: string; readonly come: () => void } | null = null;
   const server = createServer((near) => {
     const far = connect(Number(target.port), target.hostname);
     const pair: Pair = { near, far, asked: '', kept: [] };
     pairs.add(pair);
+    if (isFrozen) far.pause();
     for (const socket of [near, far]) {
       socket.on('error', () => undefined);
       socket.on('close', () => {
@@ -71,8 +75,14 @@ export async function openHeldLine(url: string): Promise<HeldLine> {
       new Promise((come) => {
         awaited = { text, come };
       }),
+    freeze: () => {
+      keepsRequests = true;
+      isFrozen = true;
+      for (const { far } of pairs) far.pause();
+    },
     letGo: () => {
       keepsRequests = false;
+      isFrozen = false;
       for (const { far, kept } of pairs) {
         for (const data of kept.splice(0)) far.write(data);
         far.resume();
