@@ -6,19 +6,34 @@ const grantNumbers = 2 ** 44;
 
 /**
  * A lease that names the taking it came from, so that whoever ends the attempt, on whichever server, can say
- * which slot is to be freed: a UUIDv8 of 16 bits of generation, 44 of the number, and 62 that nobody can
- * guess, from a random UUID. A grant that has no such numbers is not named, and the UUID stays as it is.
+ * which slot is to be freed: a UUIDv8 of 16 bits of generation, 44 of the number, and 60 that nobody can
+ * guess, from 15 random hexadecimal digits. Null: the grant has no such numbers.
  */
-export function leaseNaming(grant: string, random: string): Lease {
-  const dot = grant.indexOf('.');
-  const generation = Number(grant.slice(0, dot));
-  const number = Number(grant.slice(dot + 1));
-  const isNamed = dot > 0 && isBelow(generation, grantGenerations) && isBelow(number, grantNumbers);
-  if (!isNamed) return random as Lease;
-  const digits = hex(generation, 4) + hex(number, 11);
-  const head = `${digits.slice(0, 8)}-${digits.slice(8, 12)}-8${digits.slice(12)}`;
-  // Joined, it is one text; added to each other, both would be kept as long as it is.
-  return [head, random.slice(18)].join('') as Lease;
+export function leaseNaming(grant: string, digits: string): Lease | null {
+  const head = headNaming(grant);
+  if (head === null) return null;
+  // Joined, it is one text; added to each other, all of them would be kept as long as it is.
+  return [head, '-8', digits.slice(0, 3), '-', digits.slice(3, 15)].join('') as Lease;
+}
+
+let lastGrant = '';
+let lastHead: string | null = null;
+
+/** All that one take granted have the same. */
+function headNaming(grant: string): string | null {
+  if (grant === lastGrant) return lastHead;
+  const [, generation, number] = /^(\d+)\.(\d+)$/.exec(grant)?.map(Number) ?? [];
+  const isNamed =
+    generation !== undefined &&
+    number !== undefined &&
+    generation < grantGenerations &&
+    number < grantNumbers;
+  lastGrant = grant;
+  return (lastHead = isNamed ? headOf(hex(generation, 4) + hex(number, 11)) : null);
+}
+
+function headOf(digits: string): string {
+  return `${digits.slice(0, 8)}-${digits.slice(8, 12)}-8${digits.slice(12)}`;
 }
 
 /** Undefined: it names none. */
@@ -27,10 +42,6 @@ export function grantIn(lease: Lease): string | undefined {
   const generation = Number.parseInt(lease.slice(0, 4), 16);
   const number = Number.parseInt(lease.slice(4, 8) + lease.slice(9, 13) + lease.slice(15, 18), 16);
   return `${generation}.${number}`;
-}
-
-function isBelow(value: number, end: number): boolean {
-  return Number.isInteger(value) && value >= 0 && value < end;
 }
 
 function hex(value: number, digits: number): string {

@@ -1,13 +1,12 @@
-import { randomUUID } from 'node:crypto';
 import type { TaskId } from '../domain/ids.js';
 import { laneKey } from '../domain/lane.js';
-import { leaseNaming } from '../domain/lease.js';
 import { rankOf } from '../domain/priority.js';
 import type { Cost } from '../domain/queue-settings.js';
 import type { Newcomer, Window } from '../ready/ready-queue.js';
 import type { ClaimedRow } from '../store/claim-tasks.js';
 import type { NewClaim } from '../store/new-task.js';
 import type { EngineContext } from './context.js';
+import { newLease } from './new-lease.js';
 import type { PollWaiters } from './poll-waiters.js';
 import type { Wish } from './wish.js';
 
@@ -55,7 +54,7 @@ export class Arrivals {
     const { entry, workerId, generation, start } = wish;
     const { taskId } = entry;
     const { unstartedMs } = this.#context.settings;
-    const lease = leaseNaming(entry.grant, randomUUID());
+    const lease = newLease(entry.grant);
     this.#untaken -= 1;
     if (this.#untaken === 0) this.#allTaken();
     return new Promise((settle) => {

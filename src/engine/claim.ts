@@ -1,14 +1,13 @@
-import { randomUUID } from 'node:crypto';
 import type { TaskId, WorkerId } from '../domain/ids.js';
-import { grantIn, leaseNaming } from '../domain/lease.js';
 import type { TaskEvent } from '../protocol/events.js';
 import type { ClaimedTask } from '../protocol/workers-api.js';
 import type { TakeAnswer, Taken } from '../ready/ready-queue.js';
 import { Batcher, type Settled } from '../runtime/batcher.js';
-import { claimTasks, type ClaimedRow } from '../store/claim-tasks.js';
+import { claimTasks, type Claim as WantedClaim, type ClaimedRow } from '../store/claim-tasks.js';
 import type { KnownAttempt } from '../store/finish-tasks.js';
 import { Arrivals, type Arriving, type EarlyClaims } from './arrivals.js';
 import { instant, judgeDatabaseFailure, tellAll, type EngineContext } from './context.js';
+import { newLease } from './new-lease.js';
 import type { PollWaiters } from './poll-waiters.js';
 import type { RecentWork } from './recent-work.js';
 import type { Slots } from './slots.js';
@@ -125,15 +124,10 @@ export class Claim {
     const { db, ready, settings } = this.#context;
     const generation = Math.max(...wishes.map((wish) => wish.generation));
     const oldestMs = performance.now() - staleMs;
-    const claims = wishes
-      .filter((wish) => wish.generation === generation && wish.takenMs >= oldestMs)
-      .map(({ entry: { taskId, grant }, workerId, start }) => ({
-        taskId,
-        workerId,
-        lease: leaseNaming(grant, randomUUID()),
-        start,
-        known: this.#recent.takeTask(taskId),
-      }));
+    const wanted = wishes.map((wish) =>
+      wish.generation === generation && wish.takenMs >= oldestMs ? this.#wanted(wish) : null,
+    );
+    const claims = wanted.filter((claim) => claim !== null);
     const rows = await claimTasks(
       db,
       claims,
@@ -141,7 +135,7 @@ export class Claim {
       settings.unstartedMs,
       instant(this.#context),
     );
-    const answers = handOut(wishes, rows);
+    const answers = handOut(wanted, rows);
     const granted: Granted[] = [];
     const refused: Taken[] = [];
     for (const [index, wish] of wishes.entries()) {
@@ -152,6 +146,11 @@ export class Claim {
     this.#noteGranted(granted);
     if (refused.length > 0) await ready.refund(refused);
     return answers;
+  }
+
+  #wanted({ entry: { taskId, grant }, workerId, start }: Wish): WantedClaim {
+    const known = this.#recent.takeTask(taskId);
+    return { taskId, workerId, lease: newLease(grant), start, known };
   }
 }
 
@@ -171,18 +170,13 @@ function toClaimedEvent({ wish: { entry, start }, row }: Granted, at: Date): Tas
   };
 }
 
-/**
- * A row goes to one wish of the worker that got it, under the grant that its lease names: after a rebuild two
- * may wish for one task.
- */
-function handOut(wishes: readonly Wish[], rows: readonly ClaimedRow[]): (ClaimedRow | null)[] {
-  const left = new Map(rows.map((row) => [row.taskId, row]));
-  return wishes.map(({ entry: { taskId, grant }, workerId }) => {
-    const row = left.get(taskId);
-    if (row?.workerId !== workerId || (grantIn(row.lease) ?? grant) !== grant) return null;
-    left.delete(taskId);
-    return row;
-  });
+/** By the lease that each has: after a rebuild two may wish for one task. */
+function handOut(
+  wanted: readonly (WantedClaim | null)[],
+  rows: readonly ClaimedRow[],
+): (ClaimedRow | null)[] {
+  const rowOf = new Map(rows.map((row) => [row.lease, row]));
+  return wanted.map((claim) => (claim === null ? null : (rowOf.get(claim.lease) ?? null)));
 }
 
 /** One that is assigned is left out: it may be started in between. */
