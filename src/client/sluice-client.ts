@@ -7,6 +7,7 @@ import type { QueueChange, QueueView } from '../protocol/queues-api.js';
 import type { SubmitOutcome, TaskDraft } from '../protocol/tasks-api.js';
 import { Batcher } from '../runtime/batcher.js';
 import type { TaskHandler } from '../worker/handler.js';
+import { jsonWeight } from '../worker/json-weight.js';
 import { Worker, type WorkerOptions } from '../worker/worker.js';
 import type { TaskDefinition } from './define-task.js';
 import { drafting, type SubmitOptions } from './draft.js';
@@ -46,6 +47,8 @@ export const overlapping: Pace = { size: 1_000, calls: 3, gathers: false };
 /** So many requests with what was gathered are under way at once: one that is slow holds up nobody else. */
 const gatheredCalls = 4;
 const maxGathered = 200;
+/** What each of them could send alone, all of them must be able to send: proxies allow a megabyte by default. */
+const maxGatheredBytes = 256 * 1024;
 
 /** Everything a program does with Sluice; the same whether it is embedded or far away. */
 export class SluiceClient implements AsyncDisposable {
@@ -64,6 +67,8 @@ export class SluiceClient implements AsyncDisposable {
     this.#gathered = new Batcher({
       flush: (drafts) => api.submitMany(drafts),
       maxItems: maxGathered,
+      weigh: ({ parameters }) => jsonWeight(parameters),
+      maxWeight: maxGatheredBytes,
       concurrency: gatheredCalls,
       // Whether some of them were accepted is not known: none is sent again.
       judge: () => 'outage',

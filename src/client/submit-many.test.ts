@@ -119,6 +119,19 @@ describe('submitted one by one, far away', () => {
     await Promise.all(submits);
   });
 
+  it('large ones go in calls of their own: what each could send alone, it can send with others', async () => {
+    const calls = new Calls();
+    const large = defineTask({ type: 'large', run: ({ text }: { text: string }) => text });
+    const client = far(calls);
+    const submits = [300_000, 100_000, 100_000, 100_000].map((length) =>
+      client.submit(large, { text: 'x'.repeat(length) }),
+    );
+    expect(await calls.made()).toBe(3);
+    expect(sizes(calls)).toEqual([1, 2, 1]);
+    for (const { accept } of calls.settle) accept();
+    await Promise.all(submits);
+  });
+
   it('nothing is sent again when a call fails: all of it fails', async () => {
     const calls = new Calls();
     const submits = submitting(far(calls), 0, 3);

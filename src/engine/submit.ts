@@ -13,7 +13,7 @@ import type { TaskEvent } from '../protocol/events.js';
 import { invalidRequest, refusalOf } from '../protocol/problem-wire.js';
 import type { Receipt, SubmitOutcome, TaskDraft } from '../protocol/tasks-api.js';
 import type { Offer, Window } from '../ready/ready-queue.js';
-import { Batcher, type BatcherOptions } from '../runtime/batcher.js';
+import { Batcher, type BatcherOptions, type Settled } from '../runtime/batcher.js';
 import { RandomNumbers } from '../runtime/random-numbers.js';
 import { firstAttempt, type ClaimedRow, type KnownTask } from '../store/claim-tasks.js';
 import { isDueAtOnce } from '../store/insert-due-tasks.js';
@@ -55,6 +55,9 @@ interface Prepared extends NewTask {
   readonly window: Window;
   readonly cost: Cost;
 }
+
+/** What became of one task: one that failed sinks no other. */
+type Answer = Settled<Submitted | OverLimit>;
 
 interface Made {
   readonly task: Prepared;
@@ -120,10 +123,10 @@ export class Submit {
   async submitMany(drafts: readonly TaskDraft[], caller: Caller): Promise<SubmitOutcome[]> {
     const judged = drafts.map((draft) => this.#judge(draft, caller));
     const tasks = judged.filter((one): one is Prepared => !('kind' in one));
-    const submitted = (await this.#pass(tasks, caller)).values();
-    return judged.map((one) =>
-      'kind' in one ? one : this.#toOutcome(one, submitted.next().value),
-    );
+    const settled = await this.#pass(tasks, caller);
+    throwWhatSinksAll(settled);
+    const answers = settled.values();
+    return judged.map((one) => ('kind' in one ? one : this.#toOutcome(one, answers.next().value)));
   }
 
   async #submit(draft: TaskDraft, caller: Caller): Promise<SubmitOutcome> {
@@ -139,34 +142,24 @@ export class Submit {
     return this.#findReached(draft, caller) ?? this.#prepare(draft, caller);
   }
 
-  async #pass(
-    tasks: readonly Prepared[],
-    caller: Caller,
-  ): Promise<(Submitted | OverLimit | undefined)[]> {
-    try {
-      if (this.#limits.areOff) return await this.#accept(tasks);
-      return await Promise.all(
-        tasks.map((task) => this.#limits.pass(task, caller, () => this.#acceptOne(task))),
-      );
-    } catch (error) {
-      throw asRefusal(error);
-    }
+  async #pass(tasks: readonly Prepared[], caller: Caller): Promise<readonly Answer[]> {
+    if (this.#limits.areOff) return this.#accept(tasks);
+    return Promise.all(
+      tasks.map((task) => settle(this.#limits.pass(task, caller, () => this.#acceptOne(task)))),
+    );
   }
 
-  async #accept(tasks: readonly Prepared[]): Promise<(Submitted | undefined)[]> {
+  async #accept(tasks: readonly Prepared[]): Promise<readonly Answer[]> {
     const members = tasks.filter(isMember);
-    if (members.length === 0) return this.#batcher.addAll(tasks);
+    if (members.length === 0) return this.#batcher.settleAll(tasks);
     const others = tasks.filter((task) => !isMember(task));
-    const answers = await Promise.allSettled([
-      this.#batcher.addAll(others),
-      this.#members.addAll(members),
+    const answers = await Promise.all([
+      this.#batcher.settleAll(others),
+      this.#members.settleAll(members),
     ]);
-    const outcomes = answers.flatMap((answer) => {
-      if (answer.status === 'rejected') throw answer.reason;
-      return answer.value;
-    });
-    const outcomeOf = new Map([...others, ...members].map((task, n) => [task, outcomes[n]]));
-    return tasks.map((task) => outcomeOf.get(task));
+    const asked = [...others, ...members];
+    const answerOf = new Map(answers.flat().map((answer, n) => [asked[n], answer]));
+    return tasks.flatMap((task) => answerOf.get(task) ?? []);
   }
 
   #acceptOne(task: Prepared): Promise<Submitted> {
@@ -186,8 +179,10 @@ export class Submit {
     return { kind: 'refused', ...this.#parts.admission.refusal(queue, priority, refused) };
   }
 
-  #toOutcome(task: Prepared, submitted: Submitted | OverLimit | undefined): SubmitOutcome {
-    if (submitted === undefined) throw new Error('a submit was not answered');
+  #toOutcome(task: Prepared, answer: Answer | undefined): SubmitOutcome {
+    if (answer === undefined) throw new Error('a submit was not answered');
+    if (answer.kind === 'failed') return this.#sunk(answer.error);
+    const submitted = answer.outcome;
     if (submitted.kind === 'over_limit') {
       this.#refusals.note('submission_limit');
       return { ...submitted, kind: 'refused', code: 'refused' };
@@ -195,6 +190,14 @@ export class Submit {
     if (submitted.kind !== 'refused') return toOutcome(task, submitted);
     this.#parts.admission.reached.note(task.priority, submitted);
     return this.#refuse(task, submitted);
+  }
+
+  /** Its row is held by somebody else, or Postgres will not have it: the others were written. */
+  #sunk(error: unknown): Refusal {
+    const refusal = asRefusal(error);
+    if (refusal instanceof SluiceError) return { kind: 'refused', ...refusalOf(refusal) };
+    this.#context.log.error({ err: error }, 'a task could not be written');
+    return { kind: 'refused', code: 'internal', detail: 'The task could not be written' };
   }
 
   /** How many were refused since this process began, by reason. */
@@ -336,6 +339,23 @@ class WindowCache {
     }
     return (this.#latest = { lane: { queue, taskType, capabilities }, priority });
   }
+}
+
+async function settle<Outcome>(outcome: Promise<Outcome>): Promise<Settled<Outcome>> {
+  try {
+    return { kind: 'done', outcome: await outcome };
+  } catch (error) {
+    return { kind: 'failed', error };
+  }
+}
+
+/** When Postgres was away nobody knows what was written. Where all failed, the first says why. */
+function throwWhatSinksAll(answers: readonly Answer[]): void {
+  const failed = answers.filter((answer) => answer.kind === 'failed');
+  const first = failed.find(({ error }) => judgeDatabaseFailure(error) === 'outage') ?? failed[0];
+  if (first === undefined) return;
+  const isOutage = judgeDatabaseFailure(first.error) === 'outage';
+  if (isOutage || failed.length === answers.length) throw asRefusal(first.error);
 }
 
 /** Asked once for as many as are the same in a row. */

@@ -315,6 +315,28 @@ describeOnPostgres('workflows in parallel', (server) => {
     expect(disorder(rows, 2_001)).toBe('none');
   });
 
+  it('R-AD7: a member whose workflow stays locked is refused, and those that came with it are accepted', async () => {
+    const engine = await server().open();
+    const queue = freshQueue();
+    const member = { taskType: 'step', queue, workflowId: 'locked-for-long' };
+    await engine.submit(member);
+    const holder = await server().connect();
+    await holder.query('begin');
+    await holder.query(`select from sluice.workflows where id = 'locked-for-long' for update`);
+    const [first, refused, last] = await engine.submitMany([
+      { taskType: 'step', queue },
+      member,
+      { taskType: 'step', queue },
+    ]);
+    expect([first?.kind, last?.kind]).toEqual(['accepted', 'accepted']);
+    expect(refused).toMatchObject({ kind: 'refused', code: 'unavailable', retryAfterSeconds: 1 });
+    // Alone it is an error, as ever.
+    await expect(engine.submitMany([member])).rejects.toMatchObject({ code: 'unavailable' });
+    await holder.query('commit');
+    const rows = await server().sql('select from sluice.tasks where queue = $1', [queue]);
+    expect(rows).toHaveLength(3);
+  });
+
   it('R-WO2: a whole workflow is cancelled from its end, so that nobody is let go meanwhile', async () => {
     const engine = await server().open();
     const workflowId = 'whole';
