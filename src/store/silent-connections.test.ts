@@ -1,4 +1,6 @@
-import { expect, it, onTestFinished } from 'vitest';
+import { EventEmitter } from 'node:events';
+import type pg from 'pg';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 
 import { describeOnPostgres } from '../../test/store/support.js';
 import { openHeldLine } from '../../test/support/held-line.js';
@@ -6,7 +8,7 @@ import { startPooler } from '../../test/support/pooler.js';
 import { until } from '../../test/support/until.js';
 import { DatabaseAwayError, type Database } from './database.js';
 import { openPgDatabase } from './pg-database.js';
-import type { Patience } from './silent-connections.js';
+import { SilentConnections, type Patience } from './silent-connections.js';
 
 describeOnPostgres('connections that fall silent', (postgres) => {
   async function open(changes: Partial<Patience> = {}, url = postgres().url) {
@@ -106,5 +108,64 @@ describeOnPostgres('connections that fall silent', (postgres) => {
     await until('it to be asked', () => line.hold('unheard'));
     await expect(answer).rejects.toBeInstanceOf(DatabaseAwayError);
     await db.query('select');
+  });
+});
+
+describe('looks at connections', () => {
+  /** Of 1 s each. `busy`: what Postgres says of those that it is asked about. */
+  function watching(busy: () => Promise<ReadonlySet<number> | null>) {
+    vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
+    onTestFinished(() => void vi.useRealTimers());
+    const asked = vi.fn(busy);
+    const patience = { quietMs: 5_000, askMs: 10_000, mostMs: 60_000 };
+    const silent = new SilentConnections({ patience, findBusy: asked });
+    const stream = { bytesRead: 0, writableLength: 0, destroy: vi.fn() };
+    const client = Object.assign(new EventEmitter(), { connection: { stream } });
+    const watched = client as unknown as pg.PoolClient;
+    silent.watch(watched);
+    silent.setUp(watched, 7);
+    void silent.answer(watched, () => new Promise(() => undefined));
+    const look = async (times: number) => {
+      for (let n = 0; n < times; n++) await vi.advanceTimersByTimeAsync(1_000);
+    };
+    return { stream, asked, look };
+  }
+
+  it('R-RE8: what is still being sent is not judged by its silence', async () => {
+    const { stream, asked, look } = watching(async () => new Set());
+    stream.writableLength = 1_000;
+    await look(30);
+    expect(asked).not.toHaveBeenCalled();
+    stream.writableLength = 0;
+    await look(3);
+    expect(stream.destroy).toHaveBeenCalledOnce();
+  });
+
+  it('R-RE8: after the verdict what came meanwhile has a whole look to be read', async () => {
+    const { stream, asked, look } = watching(async () => new Set());
+    await look(6);
+    expect(asked).toHaveBeenCalledOnce();
+    await look(1);
+    expect(stream.destroy).not.toHaveBeenCalled();
+    stream.bytesRead = 10;
+    await look(5);
+    expect(stream.destroy).not.toHaveBeenCalled();
+  });
+
+  it('R-RE8: nobody is given up in the moment in which it turns out that nobody can be asked', async () => {
+    const { stream, look } = watching(() => Promise.reject(new Error('nobody is there')));
+    await look(6);
+    expect(stream.destroy).not.toHaveBeenCalled();
+    await look(2);
+    expect(stream.destroy).toHaveBeenCalledOnce();
+  });
+
+  it('who does not say is asked again after as long, and in the end is not waited for', async () => {
+    const { stream, asked, look } = watching(async () => null);
+    await look(16);
+    expect(asked.mock.calls.length).toBeLessThanOrEqual(3);
+    expect(stream.destroy).not.toHaveBeenCalled();
+    await look(50);
+    expect(stream.destroy).toHaveBeenCalledOnce();
   });
 });

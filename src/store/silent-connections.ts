@@ -19,6 +19,8 @@ export const defaultPatience: Patience = {
 };
 
 const looksPerQuiet = 5;
+/** The first may come at once after the verdict, and before what came meanwhile is read. */
+const lastLooks = 2;
 
 export interface SilentConnectionsOptions {
   readonly patience: Patience;
@@ -40,8 +42,10 @@ interface Watched {
   came: number;
   /** Looks in a row at which somebody waited and nothing had come. */
   quietLooks: number;
-  /** Postgres is not at it: what it answered had time to come until the next look. */
-  isDone: boolean;
+  /** How many of those there had been when Postgres was asked about it and did not say. */
+  unsaidAt: number;
+  /** Nobody is at it any more: what was answered has so many looks left to come; null: somebody may be. */
+  looksLeft: number | null;
 }
 
 /**
@@ -68,7 +72,8 @@ export class SilentConnections {
   /** From when it is connected until it is closed. */
   watch(client: pg.PoolClient): void {
     const watched = { asked: 0, answered: 0, scripts: 0, pid: null, isSetUp: false };
-    this.#watched.set(client, { client, ...watched, came: 0, quietLooks: 0, isDone: false });
+    const looks = { quietLooks: 0, unsaidAt: 0, looksLeft: null };
+    this.#watched.set(client, { client, ...watched, came: 0, ...looks });
     client.once('end', () => this.#forget(client));
     this.#timer ??= setInterval(() => this.#look(), this.#lookMs).unref();
   }
@@ -110,31 +115,36 @@ export class SilentConnections {
     const isQuiet = watched.asked > watched.answered && came === watched.came;
     watched.came = came;
     if (!isQuiet) {
-      watched.quietLooks = 0;
-      watched.isDone = false;
+      Object.assign(watched, { quietLooks: 0, unsaidAt: 0, looksLeft: null });
       return false;
     }
     watched.quietLooks += 1;
-    if (watched.isDone || this.#isOverdue(watched)) {
+    if (watched.looksLeft !== null) watched.looksLeft -= 1;
+    if (watched.looksLeft === 0 || this.#isOverdue(watched)) {
       this.#cut(watched);
       return false;
     }
     return this.#isQuietLong(watched);
   }
 
-  #isQuietLong(watched: Watched): boolean {
-    return watched.pid !== null && this.#wasQuietFor(watched, this.#options.patience.quietMs);
+  /** While we are still sending there is nothing to answer: a slow line takes its time for a large batch. */
+  #isQuietLong({ client, pid, quietLooks, unsaidAt, looksLeft }: Watched): boolean {
+    const { quietMs } = this.#options.patience;
+    const isSent = client.connection.stream.writableLength === 0;
+    return (
+      pid !== null && isSent && looksLeft === null && this.#isFor(quietLooks - unsaidAt, quietMs)
+    );
   }
 
   #isOverdue(watched: Watched): boolean {
     const { askMs, mostMs } = this.#options.patience;
-    if (!watched.isSetUp) return this.#wasQuietFor(watched, askMs);
-    return watched.scripts === 0 && this.#wasQuietFor(watched, mostMs);
+    if (!watched.isSetUp) return this.#isFor(watched.quietLooks, askMs);
+    return watched.scripts === 0 && this.#isFor(watched.quietLooks, mostMs);
   }
 
   /** It may have been asked just before the first of the looks. */
-  #wasQuietFor({ quietLooks }: Watched, ms: number): boolean {
-    return (quietLooks - 1) * this.#lookMs >= ms;
+  #isFor(looks: number, ms: number): boolean {
+    return (looks - 1) * this.#lookMs >= ms;
   }
 
   async #ask(suspects: readonly Watched[]): Promise<void> {
@@ -142,13 +152,11 @@ export class SilentConnections {
     const before = suspects.map(cameOn);
     try {
       const busy = await this.#options.findBusy(suspects.flatMap(({ pid }) => pid ?? []));
-      if (busy !== null)
-        this.#judge(
-          suspects.filter((one, n) => cameOn(one) === before[n]),
-          busy,
-        );
+      const stillQuiet = suspects.filter((one, n) => cameOn(one) === before[n]);
+      if (busy === null) for (const one of stillQuiet) one.unsaidAt = one.quietLooks;
+      else this.#judge(stillQuiet, busy);
     } catch {
-      this.#cutAllQuiet();
+      this.#giveUpAllQuiet();
     } finally {
       this.#isAsking = false;
     }
@@ -157,15 +165,15 @@ export class SilentConnections {
   #judge(suspects: readonly Watched[], busy: ReadonlySet<number>): void {
     for (const watched of suspects) {
       if (watched.pid !== null && busy.has(watched.pid)) watched.quietLooks = 0;
-      else watched.isDone = true;
+      else watched.looksLeft = lastLooks;
     }
   }
 
   /** Nobody answers, here or there. A migration is given up only when Postgres says that it is over. */
-  #cutAllQuiet(): void {
-    for (const watched of [...this.#watched.values()]) {
+  #giveUpAllQuiet(): void {
+    for (const watched of this.#watched.values()) {
       const isQuiet = this.#isQuietLong(watched) && cameOn(watched) === watched.came;
-      if (isQuiet && watched.scripts === 0) this.#cut(watched);
+      if (isQuiet && watched.scripts === 0) watched.looksLeft = lastLooks;
     }
   }
 
