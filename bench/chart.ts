@@ -1,6 +1,6 @@
 import type * as echarts from 'echarts';
 import { draw, fontFamily, type Chart } from './draw.js';
-import { contenders, titleOf } from './run/contenders.js';
+import { contenders, titleOf, type Contender } from './run/contenders.js';
 import { measures, show, type MeasureName } from './run/measures.js';
 import type { Report } from './run/report.js';
 import type { Spread } from './run/summary.js';
@@ -97,7 +97,7 @@ function bars(
     barWidth: '58%',
     data: spreads.map((spread, place) => ({
       value: spread?.median ?? 0,
-      itemStyle: { color: isOurs(names[place]) ? ours : theirs, borderRadius: [0, 3, 3, 0] },
+      itemStyle: { ...fillOf(names[place]), borderRadius: [0, 3, 3, 0] },
     })),
   };
 }
@@ -146,5 +146,16 @@ function whiskers(
 }
 
 function isOurs(name: string | undefined): boolean {
-  return contenders.find((contender) => contender.name === name)?.side === 'sluice';
+  return sideOf(name) === 'sluice';
+}
+
+/** The limit is an outline: nobody who could be chosen. */
+function fillOf(name: string | undefined) {
+  if (sideOf(name) !== 'limit') return { color: isOurs(name) ? ours : theirs };
+  const borderType = 'dashed' as const;
+  return { color: '#ffffff', borderColor: theirs, borderWidth: 1.5, borderType };
+}
+
+function sideOf(name: string | undefined): Contender['side'] | undefined {
+  return contenders.find((contender) => contender.name === name)?.side;
 }
