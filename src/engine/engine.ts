@@ -11,7 +11,7 @@ import type {
   ReplayedDeadLetters,
 } from '../protocol/dead-letters-api.js';
 import type { TaskEvent } from '../protocol/events.js';
-import type { CreatedKey, KeyDraft, KeyView } from '../protocol/keys-api.js';
+import type { CreatedKey, KeyDraft, KeyView, SessionView } from '../protocol/keys-api.js';
 import type { Page, PageRequest } from '../protocol/page.js';
 import type { LimitView, QueueChange, QueueView } from '../protocol/queues-api.js';
 import type { Scaling } from '../protocol/scaling-api.js';
@@ -306,6 +306,14 @@ export class Engine implements SluiceApi {
 
   revokeKey(id: string): Promise<KeyView> {
     return refusing(this.keys.revokeKey(id));
+  }
+
+  listSessions(keyId: string): Promise<readonly SessionView[]> {
+    return refusing(this.keys.listSessions(keyId));
+  }
+
+  endSession(keyId: string, sessionId: string): Promise<SessionView> {
+    return refusing(this.keys.endSession(keyId, sessionId));
   }
 
   async drainWorker(workerId: WorkerId): Promise<WorkerView> {
