@@ -3,6 +3,7 @@ import type { TaskId, WorkerId } from '../domain/ids.js';
 import type { SluiceApi } from '../protocol/api.js';
 import type {
   DeadLetterFilter,
+  DeadLetterPage,
   DeadLetterPattern,
   DeadLetterReplay,
   ReplayedDeadLetters,
@@ -15,6 +16,8 @@ import type { Statistics } from '../protocol/statistics-api.js';
 import type {
   Cancellation,
   Explanation,
+  ListedTask,
+  ListRequest,
   Receipt,
   ReplayRequest,
   SubmitOutcome,
@@ -38,6 +41,7 @@ import type {
 import type { RateLimit } from '../domain/queue-settings.js';
 import { bounds } from '../protocol/bounds.js';
 import { taskIdFromWire, timestampToWire } from '../protocol/common-wire.js';
+import { defined } from '../protocol/defined.js';
 import type {
   DeadLetterAnalysisWire,
   DeadLetterPageWire,
@@ -88,6 +92,7 @@ import type {
 import {
   cancellationFromWire,
   explanationFromWire,
+  includeToWire,
   receiptFromWire,
   replayToWire,
   submitOutcomesFromWire,
@@ -177,8 +182,8 @@ export class HttpApi implements SluiceApi {
     );
   }
 
-  async listTasks(filter: TaskFilter, page: PageRequest = {}): Promise<Page<TaskView>> {
-    const query = { ...taskFilterToWire(filter), ...pageQuery(page) };
+  async listTasks(filter: TaskFilter, page: ListRequest = {}): Promise<Page<ListedTask>> {
+    const query = { ...taskFilterToWire(filter), ...listQuery(page) };
     return taskPageFromWire(await this.#http.get<TaskPageWire>('/api/v1/tasks', query));
   }
 
@@ -253,11 +258,8 @@ export class HttpApi implements SluiceApi {
     return scalingFromWire(await this.#http.get<ScalingWire>('/api/v1/scaling'));
   }
 
-  async listDeadLetters(
-    filter: DeadLetterFilter,
-    page: PageRequest = {},
-  ): Promise<Page<TaskView> & { readonly totalCount: number }> {
-    const query = { ...deadLetterFilterToWire(filter), ...pageQuery(page) };
+  async listDeadLetters(filter: DeadLetterFilter, page: ListRequest = {}): Promise<DeadLetterPage> {
+    const query = { ...deadLetterFilterToWire(filter), ...listQuery(page) };
     return deadLetterPageFromWire(await this.#http.get<DeadLetterPageWire>('/api/v1/dlq', query));
   }
 
@@ -402,6 +404,10 @@ function* splitBatch(drafts: readonly TaskDraft[]): Generator<string[]> {
     characters += task.length + 1;
   }
   if (piece.length > 0) yield piece;
+}
+
+function listQuery({ include, ...page }: ListRequest): Record<string, string> {
+  return { ...pageQuery(page), ...defined({ include: includeToWire(include) }) };
 }
 
 function pageQuery({ limit, cursor }: PageRequest): Record<string, string> {
