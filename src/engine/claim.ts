@@ -30,18 +30,22 @@ export interface ClaimParts {
   readonly slots: Slots;
   readonly recent: RecentWork;
   readonly waiters: PollWaiters;
+  /** Postgres refused these, and their places were given back. */
+  readonly onRefused: (entries: readonly Taken[]) => void;
 }
 
 /** Turns taken entries into leases. Postgres decides: an entry it refuses was stale. */
 export class Claim {
   readonly #context: EngineContext;
+  readonly #onRefused: ClaimParts['onRefused'];
   readonly #slots: Slots;
   readonly #recent: RecentWork;
   readonly #arrivals: Arrivals;
   readonly #batcher: Batcher<Wish, ClaimedRow | null>;
 
-  constructor(context: EngineContext, { slots, recent, waiters }: ClaimParts) {
+  constructor(context: EngineContext, { slots, recent, waiters, onRefused }: ClaimParts) {
     this.#context = context;
+    this.#onRefused = onRefused;
     this.#slots = slots;
     this.#recent = recent;
     this.#arrivals = new Arrivals(context, waiters);
@@ -144,7 +148,10 @@ export class Claim {
       else granted.push({ wish, row });
     }
     this.#noteGranted(granted);
-    if (refused.length > 0) await ready.refund(refused);
+    if (refused.length > 0) {
+      await ready.refund(refused);
+      this.#onRefused(refused);
+    }
     return answers;
   }
 

@@ -25,6 +25,7 @@ import { RecentWork } from './recent-work.js';
 import { Replay } from './replay.js';
 import { Report } from './report.js';
 import { Retention } from './retention.js';
+import { SettingsFence } from './settings-fence.js';
 import { Scaler } from './scaler.js';
 import { Serving, type Role, type ServingParts } from './serving.js';
 import { Slots } from './slots.js';
@@ -80,7 +81,14 @@ export function joinParts(
   const feeder = new Feeder(context, queues, recent);
   const endAttempts = new EndAttempts(context, feeder, slots);
   const admission = new Admission(context, queues);
-  const claim = new Claim(context, { slots, recent, waiters });
+  const claim = new Claim(context, {
+    slots,
+    recent,
+    waiters,
+    onRefused: (entries) => {
+      fence.refusedSoon(entries);
+    },
+  });
   const submit = new Submit(context, {
     recent,
     claim,
@@ -106,6 +114,7 @@ export function joinParts(
   });
   const queueControl = new QueueControl(context, { admission, queues, line, throughput, news });
   const lostEntries = new LostEntries(context, feeder, throughput);
+  const fence = new SettingsFence(context, queues, lostEntries);
   const sweeper = new Sweeper(context, {
     endAttempts,
     feeder,
@@ -131,6 +140,7 @@ export function joinParts(
   });
   const poll = new Poll(context, {
     fleet,
+    queues,
     bench,
     giveWayMs: (workerId) => circuits.giveWayMs(workerId),
     claim,
@@ -146,6 +156,9 @@ export function joinParts(
     throughput.note(event);
   });
   context.ready.onWake((wake) => waiters.wake(wake));
+  context.ready.onReturn(() => {
+    queues.doubt();
+  });
   return {
     admission,
     attempts,

@@ -1,4 +1,5 @@
 import type { Lease, TaskId, WorkerId } from '../domain/ids.js';
+import { oldestGrantNumber } from '../domain/lease.js';
 import type { JsonObject } from '../domain/json.js';
 import { priorityOf, type Priority } from '../domain/priority.js';
 import type { Cost } from '../domain/queue-settings.js';
@@ -58,9 +59,14 @@ export interface ClaimedRow {
  * it. The status is that of the locked row; as a condition on the table, it would invite the planner
  * to read all that is queued. The parameters come from the one partition that the id names.
  *
- * The generation is asked for in a subquery of its own, which the planner makes a gate before
- * everything else: it runs once, and no row is looked at before its answer.
+ * The fence is asked once, in a subquery which the planner makes a gate before everything else: no row is
+ * looked at before its answer. It says whether this is the generation, and of which queues nothing may be
+ * claimed, since the ready queue granted it under older settings. There are none of them but for a moment
+ * after a change.
  */
+const fenceSql = `
+with fence as materialized (select sluice.fenced_queues($5::bigint, $9::bigint) as queues)`;
+
 const claimSql = `
 update sluice.tasks task
 set
@@ -84,10 +90,12 @@ from
     for no key update skip locked
   ) as found
 where
-  (select sluice.is_generation($5::bigint))
-  and task.ctid = found.place and found.status = 'queued'`;
+  (select queues is not null from fence)
+  and task.ctid = found.place and found.status = 'queued'
+  and task.queue <> all ((select queues from fence)::text[])`;
 
-const claimTasksSql = prepared(`${claimSql}
+const claimTasksSql = prepared(`${fenceSql}
+${claimSql}
 returning
   task.lease, task.task_type, task.queue, task.timeout_seconds, task.attempt,
   task.priority, task.retry_count, task.workflow_id, task.trace_id, task.cost,
@@ -101,8 +109,8 @@ returning
  * Of tasks that are known, Postgres says only whether: usually all, and then it names none. Who has
  * left the line since it was submitted, to be run or to be changed, is not what it was.
  */
-const claimKnownSql = prepared(`
-with claimed as (${claimSql}
+const claimKnownSql = prepared(`${fenceSql},
+claimed as (${claimSql}
   and found.attempt = 0 and found.run_at is null and found.queued_at = found.created_at
 returning task.lease
 )
@@ -143,8 +151,8 @@ type KnownClaim = Claim & { readonly known: KnownTask };
 type Terms = readonly [generation: number, unstartedMs: number, now: Instant];
 
 /**
- * Those that don't come back were refused: no longer queued, in somebody's hands, or all of them,
- * when this is not the generation any more.
+ * Those that don't come back were refused: no longer queued, in somebody's hands, of a queue whose settings
+ * have changed since they were taken, or all of them, when this is not the generation any more.
  */
 export async function claimTasks(
   db: Queryable,
@@ -257,5 +265,6 @@ function parametersOf(claims: readonly Claim[], terms: Terms): unknown[] {
     column(claims, (claim) => claim.lease),
     ...terms,
     sparseColumn(claims, ({ known }) => (known ? true : null)),
+    oldestGrantNumber(claims.map(({ lease }) => lease)),
   ];
 }
