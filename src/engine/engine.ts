@@ -4,14 +4,14 @@ import type { RateLimit } from '../domain/queue-settings.js';
 import type { SluiceApi } from '../protocol/api.js';
 import { anybody } from '../protocol/caller.js';
 import type {
-  DeadLetterApi,
   DeadLetterFilter,
+  DeadLetterPage,
   DeadLetterPattern,
   DeadLetterReplay,
   ReplayedDeadLetters,
 } from '../protocol/dead-letters-api.js';
 import type { TaskEvent } from '../protocol/events.js';
-import type { CreatedKey, KeyDraft, KeyView } from '../protocol/keys-api.js';
+import type { CreatedKey, KeyDraft, KeyView, SessionView } from '../protocol/keys-api.js';
 import type { Page, PageRequest } from '../protocol/page.js';
 import type { LimitView, QueueChange, QueueView } from '../protocol/queues-api.js';
 import type { Scaling } from '../protocol/scaling-api.js';
@@ -19,6 +19,8 @@ import type { Statistics } from '../protocol/statistics-api.js';
 import type {
   Cancellation,
   Explanation,
+  ListedTask,
+  ListRequest,
   Receipt,
   ReplayRequest,
   SubmitOutcome,
@@ -147,7 +149,7 @@ export class Engine implements SluiceApi {
     return refusing(this.#parts.explain.explainTask(taskId));
   }
 
-  listTasks(filter: TaskFilter, page: PageRequest = {}): Promise<Page<TaskView>> {
+  listTasks(filter: TaskFilter, page: ListRequest = {}): Promise<Page<ListedTask>> {
     return refusing(listTasks(this.#context.db, filter, page, instant(this.#context)));
   }
 
@@ -218,10 +220,7 @@ export class Engine implements SluiceApi {
     return refusing(this.scaler.getScaling());
   }
 
-  listDeadLetters(
-    filter: DeadLetterFilter,
-    page: PageRequest = {},
-  ): ReturnType<DeadLetterApi['listDeadLetters']> {
+  listDeadLetters(filter: DeadLetterFilter, page: ListRequest = {}): Promise<DeadLetterPage> {
     return refusing(listDeadLetters(this.#context.db, filter, page, instant(this.#context)));
   }
 
@@ -306,6 +305,14 @@ export class Engine implements SluiceApi {
 
   revokeKey(id: string): Promise<KeyView> {
     return refusing(this.keys.revokeKey(id));
+  }
+
+  listSessions(keyId: string): Promise<readonly SessionView[]> {
+    return refusing(this.keys.listSessions(keyId));
+  }
+
+  endSession(keyId: string, sessionId: string): Promise<SessionView> {
+    return refusing(this.keys.endSession(keyId, sessionId));
   }
 
   async drainWorker(workerId: WorkerId): Promise<WorkerView> {

@@ -65,7 +65,8 @@ export class Replay {
     let after = from?.after;
     let replayed = 0;
     for (let batch = 0; batch < maxBatchesInOneCall; batch += 1) {
-      const taskIds = await findDeadLetters(this.#context.db, filter, maxReplayedAtOnce, after);
+      const { db } = this.#context;
+      const { taskIds, next } = await findDeadLetters(db, filter, maxReplayedAtOnce, after);
       const firstDueMs = dueMs;
       if (this.#isTooFar(firstDueMs + taskIds.length * spacingMs)) {
         if (batch === 0) throw this.#tooSlow(perSecond);
@@ -74,7 +75,7 @@ export class Replay {
       const dueAt = taskIds.map((_, index) => new Date(firstDueMs + index * spacingMs));
       replayed += await this.#replay(taskIds, how, dueAt);
       dueMs += taskIds.length * spacingMs;
-      after = taskIds.length < maxReplayedAtOnce ? undefined : taskIds.at(-1);
+      after = next ?? undefined;
       if (after === undefined) break;
     }
     return {
