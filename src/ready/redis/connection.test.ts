@@ -9,7 +9,7 @@ import { startSentinel } from '../../../test/support/services/redis-sentinel.js'
 import { startRedis, type RunningRedis } from '../../../test/support/services/redis-server.js';
 import { until } from '../../../test/support/until.js';
 import { silentLog } from '../../runtime/log.js';
-import { openRedis, RedisTooOldError, type RedisConnection } from './connection.js';
+import { openRedis, RedisUnfitError, type RedisConnection } from './connection.js';
 
 const closing: (() => Promise<unknown>)[] = [];
 
@@ -122,7 +122,7 @@ describe('a standalone Redis', () => {
 
   it('that is too old is refused, naming its version', async () => {
     const url = await pretendRedis('6.0.16');
-    await expect(openRedis(url, silentLog)).rejects.toThrow(RedisTooOldError);
+    await expect(openRedis(url, silentLog)).rejects.toThrow(RedisUnfitError);
     await expect(openRedis(url, silentLog)).rejects.toThrow(/Redis 6\.0\.16 .*6\.2 or later/);
   });
 

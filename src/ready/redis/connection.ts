@@ -12,6 +12,7 @@ import {
   patienceMs,
   type RedisClient,
 } from './client.js';
+import { findMissingRight, isRefusal, rightsAdvice } from './rights.js';
 import { isTooOld, mayEvict, neededVersion, readServerFacts } from './server-facts.js';
 
 export interface RedisConnection {
@@ -26,23 +27,39 @@ export interface RedisConnection {
   close(): Promise<void>;
 }
 
-export class RedisTooOldError extends Error {
-  override readonly name = 'RedisTooOldError';
+/** This Redis will never do, whatever we wait for. */
+export class RedisUnfitError extends Error {
+  override readonly name = 'RedisUnfitError';
 }
 
 const lookEveryMs = 5_000;
 const lookAgainMs = 200;
 
-/** Resolves also when Redis is away, and goes on trying. Throws when it is too old to be used. */
-export async function openRedis(url: string, log: Logger): Promise<RedisConnection> {
+/**
+ * Resolves also when Redis is away, and goes on trying. Throws when it can't be used at all. `prefix`: of the
+ * keys and channels for which our rights are tried.
+ */
+export async function openRedis(
+  url: string,
+  log: Logger,
+  prefix = 'sluice:{rights}:',
+): Promise<RedisConnection> {
   const address = parseRedisUrl(url);
   if (address === null) throw new Error(`A Redis URL must be like ${redisUrlExamples}.`);
-  const connection = new WatchedConnection(createClient(address), hidePassword(url), log);
+  const ours = { name: hidePassword(url), prefix, db: address.db };
+  const connection = new WatchedConnection(createClient(address), ours, log);
   await Promise.race([connection.judged, delay(2 * patienceMs, undefined, { ref: false })]);
   const refusal = connection.refusal();
   if (refusal === null) return connection;
   await connection.close();
   throw refusal;
+}
+
+interface Ours {
+  /** For people. */
+  readonly name: string;
+  readonly prefix: string;
+  readonly db: number;
 }
 
 /** Tells for itself whether Redis answers, so that nobody has to find out by failing. */
@@ -51,22 +68,22 @@ class WatchedConnection implements RedisConnection {
   /** Resolves at the first word about it, good or bad. */
   readonly judged: Promise<void>;
   #judge: () => void = () => undefined;
-  readonly #name: string;
+  readonly #ours: Ours;
   readonly #log: Logger;
   readonly #listeners = new Set<() => void>();
   readonly #watch: Loop;
   #subscriber: RedisClient | null = null;
   #trouble: string | null;
-  #refusal: RedisTooOldError | null = null;
+  #refusal: RedisUnfitError | null = null;
   #lossIsTold = false;
   #evictionIsTold = false;
   #closing: Promise<void> | null = null;
 
-  constructor(client: RedisClient, name: string, log: Logger) {
+  constructor(client: RedisClient, ours: Ours, log: Logger) {
     this.client = client;
-    this.#name = name;
+    this.#ours = ours;
     this.#log = log;
-    this.#trouble = `Redis at ${name} has not answered yet`;
+    this.#trouble = `Redis at ${ours.name} has not answered yet`;
     this.judged = new Promise((resolve) => {
       this.#judge = resolve;
     });
@@ -93,7 +110,7 @@ class WatchedConnection implements RedisConnection {
     return this.#trouble;
   }
 
-  refusal(): RedisTooOldError | null {
+  refusal(): RedisUnfitError | null {
     return this.#refusal;
   }
 
@@ -135,10 +152,10 @@ class WatchedConnection implements RedisConnection {
   async #look(): Promise<number> {
     if (this.client.status !== 'ready') return lookEveryMs;
     try {
-      if (this.#trouble !== null) await findNodes(this.client);
+      if (this.#trouble !== null) await this.#tryOut();
       const facts = await readServerFacts(this.client);
       const old = facts.find(({ version }) => isTooOld(version));
-      if (old !== undefined) this.#refuse(old.version);
+      if (old !== undefined) this.#refuse(tooOld(old.version, this.#ours));
       else this.#welcome(facts.find(({ evictionPolicy }) => mayEvict(evictionPolicy)));
       await this.#pingSubscriber();
       return lookEveryMs;
@@ -146,6 +163,16 @@ class WatchedConnection implements RedisConnection {
       this.#lose(error as Error);
       return lookAgainMs;
     }
+  }
+
+  /** After every connection: the client goes on with database 0 when ours is not there. */
+  async #tryOut(): Promise<void> {
+    const { db, prefix } = this.#ours;
+    if (db > 0) await this.client.select(db);
+    const missing = await findMissingRight(this.client, prefix);
+    if (missing !== null) throw new Error(missing);
+    // Last: a node that is down is noticed when it is asked, and forgotten soon after.
+    await findNodes(this.client);
   }
 
   /** It only ever listens: a dead connection looks like a quiet one until something is sent. */
@@ -164,13 +191,13 @@ class WatchedConnection implements RedisConnection {
     }
     if (this.#trouble === null) return;
     this.#trouble = null;
-    if (this.#lossIsTold) this.#log.info({ redis: this.#name }, 'Redis answers again');
+    if (this.#lossIsTold) this.#log.info({ redis: this.#ours.name }, 'Redis answers again');
     this.#lossIsTold = false;
     this.#judge();
-    for (const listener of [...this.#listeners]) this.#tell(listener);
+    for (const listener of [...this.#listeners]) this.#call(listener);
   }
 
-  #tell(listener: () => void): void {
+  #call(listener: () => void): void {
     try {
       listener();
     } catch (error) {
@@ -178,22 +205,37 @@ class WatchedConnection implements RedisConnection {
     }
   }
 
-  #refuse(version: string): void {
-    const message = `Redis ${version} at ${this.#name} is too old: it must be ${neededVersion} or later`;
-    this.#refusal = new RedisTooOldError(message);
-    this.#lose(this.#refusal);
+  #refuse(why: string): void {
+    this.#refusal = new RedisUnfitError(why);
+    this.#tell(why);
   }
 
   #lose(error: Error): void {
+    const { name } = this.#ours;
+    if (error.message.includes('DB index is out of range')) this.#refuse(noDatabase(this.#ours));
+    else if (isRefusal(error))
+      this.#tell(`Redis at ${name} refuses: ${error.message}. ${rightsAdvice}`);
+    else this.#tell(`Redis at ${name} can't be used: ${error.message}`);
+  }
+
+  #tell(trouble: string): void {
     if (this.#closing !== null) return;
-    this.#trouble =
-      error instanceof RedisTooOldError
-        ? error.message
-        : `Redis at ${this.#name} can't be used: ${error.message}`;
-    if (!this.#lossIsTold) this.#log.warn({ reason: this.#trouble }, 'Redis is away');
+    this.#trouble = trouble;
+    if (!this.#lossIsTold) this.#log.warn({ reason: trouble }, 'Redis is away');
     this.#lossIsTold = true;
     this.#judge();
   }
+}
+
+function tooOld(version: string, { name }: Ours): string {
+  return `Redis ${version} at ${name} is too old: it must be ${neededVersion} or later`;
+}
+
+function noDatabase({ name, db }: Ours): string {
+  return (
+    `Redis at ${name} has no database ${db}: raise "databases" in its configuration, ` +
+    'or end REDIS_URL with another number'
+  );
 }
 
 /** Resolves when it is gone; answers that are under way are waited for. */
