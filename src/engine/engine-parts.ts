@@ -16,6 +16,7 @@ import { Heartbeat } from './heartbeat.js';
 import { Line } from './line.js';
 import { LostEntries } from './lost-entries.js';
 import { News } from './news.js';
+import { PartitionUpkeep } from './partition-upkeep.js';
 import { Poll } from './poll.js';
 import { PollWaiters } from './poll-waiters.js';
 import { QueueControl } from './queue-control.js';
@@ -85,6 +86,7 @@ export function joinParts(
     slots,
     recent,
     waiters,
+    offerAgain: (taskIds) => feeder.offerAgain(taskIds),
     onRefused: (entries) => {
       fence.refusedSoon(entries);
     },
@@ -132,6 +134,7 @@ export function joinParts(
     fleet,
     hearing,
     lostEntries,
+    partitions: new PartitionUpkeep(context),
     queues,
     sweeper,
     waiters,

@@ -16,6 +16,8 @@ import { lateMs } from './wish.js';
 
 const closedWaitMs = 100;
 const troubleWaitMs = 500;
+/** Until the answers that are being sent leave room for another one. */
+const fullWaitMs = 100;
 
 export interface PollParts {
   readonly fleet: Fleet;
@@ -112,8 +114,9 @@ export class Poll {
     const { request, sinceMs } = visit;
     const { workerId } = worker;
     const { bench } = this.#parts;
-    const giveWayMs = request.availableCapacity === 0 ? 0 : this.#parts.giveWayMs(workerId);
-    const ration = bench.ration(workerId, request.availableCapacity);
+    const wanted = Math.min(request.availableCapacity, this.#parts.claim.mostAtOnce);
+    const giveWayMs = wanted === 0 ? 0 : this.#giveWayMs(workerId);
+    const ration = bench.ration(workerId, wanted);
     const { count, waitMs: deniedMs } = giveWayMs > 0 ? { count: 0, waitMs: giveWayMs } : ration;
     const take = takeRequest(worker, request, count);
     const load = loadOf(worker, request.availableCapacity);
@@ -122,6 +125,10 @@ export class Poll {
     visit.wakeUp = null;
     const waiter = this.#parts.waiters.enter({ workerId, request: take, load, sinceMs, wakeUp });
     return { waiter, take, giveWayMs, deniedMs };
+  }
+
+  #giveWayMs(workerId: WorkerId): number {
+    return this.#context.answers.room === 0 ? fullWaitMs : this.#parts.giveWayMs(workerId);
   }
 
   /** Null: what there was could not be claimed after all. */
@@ -182,7 +189,9 @@ export class Poll {
     if (taken.next !== null) waiters.wakeAnywhere({ lanes: [taken.next], count: 1 });
     // Their places are free already: a window of a few is refilled while these are claimed.
     feeder.noteTaken(taken.entries);
-    const tasks = await claim.claim(worker.workerId, taken, request.prefetch !== true, takenMs);
+    const start = request.prefetch !== true;
+    const { tasks, over } = await claim.claim(worker.workerId, taken, start, takenMs);
+    if (over.length > 0) await release(over);
     if (tasks.length === 0) return null;
     const isLate = performance.now() - takenMs >= lateMs;
     if (!isLate && !hasLeft(signal)) return withNews(worker, tasks);
