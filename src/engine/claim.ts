@@ -1,3 +1,4 @@
+import { attemptErrorCodes, type AttemptError } from '../domain/attempt-error.js';
 import type { TaskId, WorkerId } from '../domain/ids.js';
 import type { TaskEvent } from '../protocol/events.js';
 import type { ClaimedTask } from '../protocol/workers-api.js';
@@ -7,6 +8,7 @@ import { claimTasks, type Claim as WantedClaim, type ClaimedRow } from '../store
 import type { KnownAttempt } from '../store/finish-tasks.js';
 import { Arrivals, type Arriving, type EarlyClaims } from './arrivals.js';
 import { instant, judgeDatabaseFailure, tellAll, type EngineContext } from './context.js';
+import type { AttemptEnd, EndAttempts } from './end-attempts.js';
 import { newLease } from './new-lease.js';
 import type { PollWaiters } from './poll-waiters.js';
 import type { RecentWork } from './recent-work.js';
@@ -27,6 +29,7 @@ interface Granted {
 }
 
 export interface ClaimParts {
+  readonly endAttempts: EndAttempts;
   readonly slots: Slots;
   readonly recent: RecentWork;
   readonly waiters: PollWaiters;
@@ -37,11 +40,13 @@ export class Claim {
   readonly #context: EngineContext;
   readonly #slots: Slots;
   readonly #recent: RecentWork;
+  readonly #endAttempts: EndAttempts;
   readonly #arrivals: Arrivals;
   readonly #batcher: Batcher<Wish, ClaimedRow | null>;
 
-  constructor(context: EngineContext, { slots, recent, waiters }: ClaimParts) {
+  constructor(context: EngineContext, { endAttempts, slots, recent, waiters }: ClaimParts) {
     this.#context = context;
+    this.#endAttempts = endAttempts;
     this.#slots = slots;
     this.#recent = recent;
     this.#arrivals = new Arrivals(context, waiters);
@@ -67,7 +72,9 @@ export class Claim {
     for (const [index, entry] of entries.entries()) {
       const claim = claims[index];
       if (claim?.kind === 'failed') failed.push({ entry, error: claim.error });
-      else if (claim?.outcome) claimed.push(toClaimedTask(claim.outcome, entry));
+      const task =
+        claim?.kind === 'done' && claim.outcome ? toClaimedTask(claim.outcome, entry) : null;
+      if (task !== null) claimed.push(task);
     }
     // Committed or not, nobody knows: the sweeper offers again what is still queued.
     if (failed.length > 0) await this.#context.ready.refund(failed.map(({ entry }) => entry));
@@ -145,13 +152,40 @@ export class Claim {
     }
     this.#noteGranted(granted);
     if (refused.length > 0) await ready.refund(refused);
+    if (rows.some(isWithoutInput)) await this.#endWithoutInput(rows.filter(isWithoutInput));
     return answers;
+  }
+
+  /**
+   * A task whose parameters are missing is claimed and never handed out: its attempt ends here. Should
+   * that fail, no heartbeat names the attempt, and it goes back like any answer that was lost.
+   */
+  async #endWithoutInput(rows: readonly ClaimedRow[]): Promise<void> {
+    try {
+      await this.#endAttempts.end(rows.map(withoutInput));
+    } catch (error) {
+      this.#context.log.error({ err: error }, 'attempts without parameters could not be ended');
+    }
   }
 
   #wanted({ entry: { taskId, grant }, workerId, start }: Wish): WantedClaim {
     const known = this.#recent.takeTask(taskId);
     return { taskId, workerId, lease: newLease(grant), start, known };
   }
+}
+
+function isWithoutInput({ parameters }: ClaimedRow): boolean {
+  return parameters === null;
+}
+
+function withoutInput({ taskId, lease }: ClaimedRow): AttemptEnd {
+  const reason = 'its parameters are missing';
+  const error: AttemptError = {
+    code: attemptErrorCodes.inputMissing,
+    message: 'The parameters of the task are not in the database. Submit it again.',
+    retriable: false,
+  };
+  return { taskId, lease, outcome: 'failed', error, next: { kind: 'dead_letter', reason } };
 }
 
 function toClaimedEvent({ wish: { entry, start }, row }: Granted, at: Date): TaskEvent {
@@ -186,7 +220,9 @@ function toKnown(row: ClaimedRow, { lane }: Taken): KnownAttempt {
   return { lane, priority, cost, workerId, attempt, startedAtMs };
 }
 
-function toClaimedTask(row: ClaimedRow, { effectivePriority }: Taken): ClaimedTask {
+/** Null: its attempt has ended already. */
+function toClaimedTask(row: ClaimedRow, { effectivePriority }: Taken): ClaimedTask | null {
+  if (row.parameters === null) return null;
   return {
     taskId: row.taskId,
     taskType: row.taskType,

@@ -81,7 +81,7 @@ export function joinParts(
   const feeder = new Feeder(context, queues, recent);
   const endAttempts = new EndAttempts(context, feeder, slots);
   const admission = new Admission(context, queues);
-  const claim = new Claim(context, { slots, recent, waiters });
+  const claim = new Claim(context, { endAttempts, slots, recent, waiters });
   const submit = new Submit(context, {
     recent,
     claim,

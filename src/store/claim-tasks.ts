@@ -38,7 +38,8 @@ export interface ClaimedRow {
   readonly taskId: TaskId;
   readonly taskType: string;
   readonly queue: string;
-  readonly parameters: JsonObject;
+  /** Null: the row that holds them is missing. */
+  readonly parameters: JsonObject | null;
   readonly timeoutSeconds: number;
   readonly attempt: number;
   readonly lease: Lease;
@@ -124,7 +125,7 @@ interface Row {
   readonly cost: Cost | null;
   readonly lapses_ms: number;
   readonly waited_ms: number;
-  /** Null: they are known. */
+  /** Null: they are known, or their row is missing. */
   readonly parameters: JsonObject | null;
 }
 
@@ -245,8 +246,8 @@ async function claimUnknown(
   });
 }
 
-function parametersIn(known: KnownTask | null | undefined): JsonObject {
-  return JSON.parse(known?.parametersJson ?? '{}') as JsonObject;
+function parametersIn(known: KnownTask | null | undefined): JsonObject | null {
+  return known ? (JSON.parse(known.parametersJson) as JsonObject) : null;
 }
 
 function parametersOf(claims: readonly Claim[], terms: Terms): unknown[] {

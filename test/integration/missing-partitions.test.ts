@@ -77,7 +77,7 @@ describeOnPostgres('missing partitions', (server) => {
     );
     expect((await Promise.all(calls)).filter((code) => code !== null)).toEqual([]);
     const { items } = await engine.listTasks({ queue }, { limit: 1_000 });
-    expect(items.map(({ parameters }) => parameters.n)).toHaveLength(100);
+    expect(items).toHaveLength(100);
   });
 
   it('R-HA6: members of workflows and tasks with a key come in on such a day', async () => {
