@@ -2,6 +2,7 @@ import { SluiceError } from '../domain/errors.js';
 import type { ScalingSettings } from '../domain/scaling.js';
 import type { TaskEvent } from '../protocol/events.js';
 import type { ReadyQueue } from '../ready/ready-queue.js';
+import type { AnswerBudget } from '../runtime/answer-budget.js';
 import type { Bus } from '../runtime/bus.js';
 import type { Clock } from '../runtime/clock.js';
 import type { FlushFailure } from '../runtime/batcher.js';
@@ -31,6 +32,8 @@ export interface EngineContext {
   /** Names the Redis of the ready queue, so that servers find out whether they share it. */
   readonly place?: () => Promise<string | null>;
   readonly events: TaskEvents;
+  /** Of all answers that are read or sent at once. */
+  readonly answers: AnswerBudget;
   readonly settings: EngineSettings;
   /** Absent: the defaults. */
   readonly scaling?: ScalingSettings;

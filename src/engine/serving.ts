@@ -137,7 +137,7 @@ export class Serving {
     await bench.refresh();
     await this.#rebuild();
     // What a process committed and died before it could tell.
-    await queues.tellAll();
+    await queues.refresh();
     await feeder.fill();
     const feeding = this.#loop(() => this.#whileServing(() => feeder.tick()));
     feeder.begin(() => {

@@ -6,6 +6,7 @@ import type { AttemptRow } from '../store/find-attempts.js';
 import { freeHeldWorkflows } from '../store/hold-workflows.js';
 import { purgeKeys } from '../store/purge-keys.js';
 import { purgeLevels } from '../store/bucket-levels.js';
+import { forgetSettled } from '../store/unsettled.js';
 import { purgeSubmissions } from '../store/submission-limits.js';
 import { releaseStuckWorkflows } from '../store/release-stuck-workflows.js';
 import {
@@ -120,6 +121,7 @@ export class Sweeper {
     const { db, settings } = this.#context;
     const keys = await purgeKeys(db, maxKeysAtOnce, instant(this.#context));
     await purgeWorkers(db, deadWorkersKeptMs, instant(this.#context));
+    await forgetSettled(db);
     await purgeLevels(db, unusedLevelsKeptMs, instant(this.#context));
     const submitters = await purgeSubmissions(db, maxSubmittersAtOnce, instant(this.#context));
     // More of them may expire in a minute than go at once.

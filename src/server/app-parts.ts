@@ -1,4 +1,5 @@
 import type { SluiceApi } from '../protocol/api.js';
+import type { AnswerBudget } from '../runtime/answer-budget.js';
 import type { Logger } from '../runtime/log.js';
 import type { ConnectionLimits } from './connection-limits.js';
 import type { Overload } from './overload.js';
@@ -20,6 +21,8 @@ export interface AppParts {
   readonly keys: KeyRing;
   readonly doors: Doors;
   readonly overload: Overload;
+  /** Of all answers under way; shared with what reads them. */
+  readonly answers: AnswerBudget;
 }
 
 /** Who is let nearer than by default. */
@@ -32,10 +35,11 @@ export interface Doors {
   readonly trustProxy: readonly string[];
 }
 
-type Bounded = 'taskBytes' | 'requestBytes' | 'connections' | 'doors' | 'keys' | 'overload';
+type Bounded =
+  'taskBytes' | 'requestBytes' | 'connections' | 'doors' | 'keys' | 'overload' | 'answers';
 
 export type AppOptions = Omit<AppParts, Bounded> &
-  Partial<Pick<AppParts, 'taskBytes' | 'requestBytes' | 'keys' | 'overload'>> & {
+  Partial<Pick<AppParts, 'taskBytes' | 'requestBytes' | 'keys' | 'overload' | 'answers'>> & {
     readonly doors?: Partial<Doors>;
     readonly connections?: Partial<ConnectionLimits>;
   };

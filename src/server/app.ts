@@ -2,6 +2,8 @@ import { fastify, LogController, type FastifyBaseLogger } from 'fastify';
 import { SluiceError } from '../domain/errors.js';
 import { bounds } from '../protocol/bounds.js';
 import type { App, AppOptions, AppParts, Doors } from './app-parts.js';
+import { AnswerBudget } from '../runtime/answer-budget.js';
+import { countAnswers } from './answers.js';
 import { Auth } from './auth.js';
 import { BodyBudget } from './body-budget.js';
 import { parseJsonBodies } from './body-parsers.js';
@@ -47,6 +49,7 @@ export function buildApp(options: AppOptions): App {
     keys: options.keys ?? noKeys,
     doors: { ...closedDoors, ...options.doors },
     overload: options.overload ?? new Overload(),
+    answers: options.answers ?? new AnswerBudget(),
   };
   const connections = new Connections(parts.connections);
   const app = createApp(parts, connections);
@@ -64,6 +67,7 @@ export function buildApp(options: AppOptions): App {
   auth.watch(app);
   parts.overload.watch(app, lobby);
   new BodyBudget(parts.requestBytes).watch(app);
+  countAnswers(app, parts.answers);
   app.addHook('preClose', (done) => {
     open.stop();
     live.stop();

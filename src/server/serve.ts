@@ -61,6 +61,7 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
       log,
       keys: engine.keys,
       overload,
+      answers: engine.answers,
       ...(options.doors === undefined ? {} : { doors: options.doors }),
       ...(maxConnections === undefined ? {} : { connections: { maxConnections } }),
     });
