@@ -4,6 +4,7 @@ import { foreignAnswers } from './scenarios/foreign-answers.js';
 import { missingPartitions } from './scenarios/missing-partitions.js';
 import { misconfigured } from './scenarios/misconfigured.js';
 import { postgresFailover } from './scenarios/postgres-failover.js';
+import { rollingRestarts } from './scenarios/rolling-restarts.js';
 import { revokedSessions } from './scenarios/revoked-sessions.js';
 
 await runLab({
@@ -13,5 +14,12 @@ await runLab({
 locks, full disks, huge answers, expensive reads, hostile names, a Redis that loses keys or hangs. Each
 scenario has a small version in \`npm test\`. How each is measured: \`npm run hardening -- --help\` and the
 README of the lab.`,
-  scenarios: [foreignAnswers, revokedSessions, missingPartitions, postgresFailover, misconfigured],
+  scenarios: [
+    foreignAnswers,
+    rollingRestarts,
+    revokedSessions,
+    missingPartitions,
+    postgresFailover,
+    misconfigured,
+  ],
 });

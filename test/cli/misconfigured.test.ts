@@ -149,7 +149,7 @@ describe('R-CH14: a database that Redis does not have', () => {
     ];
     const { code, stdout, stderr } = await runCli(['serve', '--port', '0', ...target]);
     expect(code).toBe(1);
-    expect(stderr).toMatch(/Redis at .*\/99 has no database 99/);
+    expect(stderr).toMatch(/Redis at .*\/99: there is no database 99/);
     expect(stdout).not.toContain('ready');
   });
 });

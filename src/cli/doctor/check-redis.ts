@@ -1,4 +1,8 @@
-import { openRedis, RedisUnfitError, type RedisConnection } from '../../ready/redis/connection.js';
+import {
+  openRedis,
+  RedisRefusedError,
+  type RedisConnection,
+} from '../../ready/redis/connection.js';
 import { findMissingRight, rightsAdvice } from '../../ready/redis/rights.js';
 import {
   isTooOld,
@@ -19,8 +23,8 @@ export async function checkRedis(url: string, prefix = anyPrefix): Promise<reado
   try {
     connection = await openRedis(url, silentLog, prefix);
   } catch (error) {
-    if (!(error instanceof RedisUnfitError)) throw error;
-    return [failed('Redis', error.message, 'Use another Redis, or change what it lacks.')];
+    if (!(error instanceof RedisRefusedError)) throw error;
+    return [failed('Redis', error.message, error.advice)];
   }
   try {
     return await checkConnection(connection, url, prefix);

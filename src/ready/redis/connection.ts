@@ -27,10 +27,24 @@ export interface RedisConnection {
   close(): Promise<void>;
 }
 
-/** This Redis will never do, whatever we wait for. */
-export class RedisUnfitError extends Error {
-  override readonly name = 'RedisUnfitError';
+/** This Redis must not be used as it is. */
+export class RedisRefusedError extends Error {
+  override readonly name = 'RedisRefusedError';
+  readonly advice: string;
+
+  constructor(fault: string, advice: string) {
+    super(`${fault}. ${advice}`);
+    this.advice = advice;
+  }
 }
+
+const upgrade = `It must be ${neededVersion} or later.`;
+const stopEviction =
+  'Set maxmemory-policy to noeviction: "redis-cli config set maxmemory-policy noeviction", and the same in ' +
+  'redis.conf or in the settings of your provider.';
+
+const otherDatabase =
+  'Raise "databases" in its configuration, or end REDIS_URL with another number.';
 
 const lookEveryMs = 5_000;
 const lookAgainMs = 200;
@@ -74,7 +88,8 @@ class WatchedConnection implements RedisConnection {
   readonly #watch: Loop;
   #subscriber: RedisClient | null = null;
   #trouble: string | null;
-  #refusal: RedisUnfitError | null = null;
+  #refusal: RedisRefusedError | null = null;
+  #wasWelcome = false;
   #lossIsTold = false;
   #evictionIsTold = false;
   #closing: Promise<void> | null = null;
@@ -110,7 +125,7 @@ class WatchedConnection implements RedisConnection {
     return this.#trouble;
   }
 
-  refusal(): RedisUnfitError | null {
+  refusal(): RedisRefusedError | null {
     return this.#refusal;
   }
 
@@ -155,8 +170,11 @@ class WatchedConnection implements RedisConnection {
       if (this.#trouble !== null) await this.#tryOut();
       const facts = await readServerFacts(this.client);
       const old = facts.find(({ version }) => isTooOld(version));
-      if (old !== undefined) this.#refuse(tooOld(old.version, this.#ours));
-      else this.#welcome(facts.find(({ evictionPolicy }) => mayEvict(evictionPolicy)));
+      const evicting = facts.find(({ evictionPolicy }) => mayEvict(evictionPolicy));
+      if (old !== undefined) this.#refuse(`${old.version} is too old`, upgrade);
+      else if (evicting !== undefined && !this.#wasWelcome) {
+        this.#refuse(evictionFault(evicting.evictionPolicy), stopEviction);
+      } else this.#welcome(evicting);
       await this.#pingSubscriber();
       return lookEveryMs;
     } catch (error) {
@@ -180,13 +198,15 @@ class WatchedConnection implements RedisConnection {
     if (this.#subscriber?.status === 'ready') await this.#subscriber.ping().catch(() => undefined);
   }
 
+  /** One that begins to evict later is used on: a server that stops would do more harm than a lost key. */
   #welcome(evicting: { readonly evictionPolicy: string } | undefined): void {
     if (this.#closing !== null || this.client.status !== 'ready') return;
+    this.#wasWelcome = true;
     if (evicting !== undefined && !this.#evictionIsTold) {
       this.#evictionIsTold = true;
       this.#log.warn(
         { maxmemoryPolicy: evicting.evictionPolicy },
-        'Redis may evict keys when its memory is full: set maxmemory-policy to noeviction',
+        `Redis may evict keys when its memory is full. ${stopEviction}`,
       );
     }
     if (this.#trouble === null) return;
@@ -205,17 +225,18 @@ class WatchedConnection implements RedisConnection {
     }
   }
 
-  #refuse(why: string): void {
-    this.#refusal = new RedisUnfitError(why);
-    this.#tell(why);
+  #refuse(fault: string, advice: string): void {
+    this.#refusal = new RedisRefusedError(`Redis at ${this.#ours.name}: ${fault}`, advice);
+    this.#tell(this.#refusal.message);
   }
 
   #lose(error: Error): void {
-    const { name } = this.#ours;
-    if (error.message.includes('DB index is out of range')) this.#refuse(noDatabase(this.#ours));
-    else if (isRefusal(error))
+    const { name, db } = this.#ours;
+    if (error.message.includes('DB index is out of range')) {
+      this.#refuse(`there is no database ${db}`, otherDatabase);
+    } else if (isRefusal(error)) {
       this.#tell(`Redis at ${name} refuses: ${error.message}. ${rightsAdvice}`);
-    else this.#tell(`Redis at ${name} can't be used: ${error.message}`);
+    } else this.#tell(`Redis at ${name} can't be used: ${error.message}`);
   }
 
   #tell(trouble: string): void {
@@ -227,15 +248,8 @@ class WatchedConnection implements RedisConnection {
   }
 }
 
-function tooOld(version: string, { name }: Ours): string {
-  return `Redis ${version} at ${name} is too old: it must be ${neededVersion} or later`;
-}
-
-function noDatabase({ name, db }: Ours): string {
-  return (
-    `Redis at ${name} has no database ${db}: raise "databases" in its configuration, ` +
-    'or end REDIS_URL with another number'
-  );
+function evictionFault(policy: string): string {
+  return `its maxmemory-policy is ${policy}, so that it may delete parts of the ready queue when its memory is full`;
 }
 
 /** Resolves when it is gone; answers that are under way are waited for. */
