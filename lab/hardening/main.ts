@@ -1,7 +1,10 @@
 // Bad neighbours at full size: npm run hardening -- --help
 import { runLab } from '../shared/command.js';
 import { foreignAnswers } from './scenarios/foreign-answers.js';
+import { hungRedis } from './scenarios/hung-redis.js';
+import { lostKeys } from './scenarios/lost-keys.js';
 import { missingPartitions } from './scenarios/missing-partitions.js';
+import { reshard } from './scenarios/reshard.js';
 import { revokedSessions } from './scenarios/revoked-sessions.js';
 
 await runLab({
@@ -11,5 +14,5 @@ await runLab({
 locks, full disks, huge answers, expensive reads, hostile names, a Redis that loses keys or hangs. Each
 scenario has a small version in \`npm test\`. How each is measured: \`npm run hardening -- --help\` and the
 README of the lab.`,
-  scenarios: [foreignAnswers, revokedSessions, missingPartitions],
+  scenarios: [foreignAnswers, revokedSessions, missingPartitions, hungRedis, lostKeys, reshard],
 });
