@@ -8,7 +8,7 @@ import type {
   DeadLetterReplay,
   ReplayedDeadLetters,
 } from '../protocol/dead-letters-api.js';
-import type { CreatedKey, KeyDraft, KeyView } from '../protocol/keys-api.js';
+import type { CreatedKey, KeyDraft, KeyView, SessionView } from '../protocol/keys-api.js';
 import type { Page, PageRequest } from '../protocol/page.js';
 import type { LimitView, QueueChange, QueueView } from '../protocol/queues-api.js';
 import type { Scaling } from '../protocol/scaling-api.js';
@@ -54,12 +54,19 @@ import {
   replayDeadLettersToWire,
   replayedFromWire,
 } from '../protocol/dead-letters-wire.js';
-import type { CreatedKeyWire, KeyPageWire, KeyWire } from '../protocol/keys-schema.js';
+import type {
+  CreatedKeyWire,
+  KeyPageWire,
+  KeyWire,
+  SessionListWire,
+  SessionWire,
+} from '../protocol/keys-schema.js';
 import {
   createdKeyFromWire,
   keyDraftToWire,
   keyFromWire,
   keyPageFromWire,
+  sessionFromWire,
 } from '../protocol/keys-wire.js';
 import type { LimitWire, QueuePageWire, QueueWire } from '../protocol/queues-schema.js';
 import {
@@ -366,6 +373,17 @@ export class HttpApi implements SluiceApi {
   async revokeKey(id: string): Promise<KeyView> {
     const path = `/api/v1/keys/${encodeURIComponent(id)}`;
     return keyFromWire((await this.#http.exchange<KeyWire>('DELETE', path)).answer);
+  }
+
+  async listSessions(keyId: string): Promise<readonly SessionView[]> {
+    const path = `/api/v1/keys/${encodeURIComponent(keyId)}/sessions`;
+    return (await this.#http.get<SessionListWire>(path)).items.map(sessionFromWire);
+  }
+
+  async endSession(keyId: string, sessionId: string): Promise<SessionView> {
+    const key = encodeURIComponent(keyId);
+    const path = `/api/v1/keys/${key}/sessions/${encodeURIComponent(sessionId)}`;
+    return sessionFromWire((await this.#http.exchange<SessionWire>('DELETE', path)).answer);
   }
 }
 

@@ -12,7 +12,7 @@ import type {
   ReplayedDeadLetters,
 } from '../protocol/dead-letters-api.js';
 import type { TaskEvent } from '../protocol/events.js';
-import type { CreatedKey, KeyDraft, KeyView } from '../protocol/keys-api.js';
+import type { CreatedKey, KeyDraft, KeyView, SessionView } from '../protocol/keys-api.js';
 import type { Page, PageRequest } from '../protocol/page.js';
 import type { LimitView, QueueChange, QueueView } from '../protocol/queues-api.js';
 import type { Scaling } from '../protocol/scaling-api.js';
@@ -319,6 +319,14 @@ export class Engine implements SluiceApi {
     const { answers, db } = this.#context;
     const now = instant(this.#context);
     return refusing(answers.within(bounds.answerBytes, () => read(db, now)));
+  }
+
+  listSessions(keyId: string): Promise<readonly SessionView[]> {
+    return refusing(this.keys.listSessions(keyId));
+  }
+
+  endSession(keyId: string, sessionId: string): Promise<SessionView> {
+    return refusing(this.keys.endSession(keyId, sessionId));
   }
 
   async drainWorker(workerId: WorkerId): Promise<WorkerView> {

@@ -180,7 +180,7 @@ class SourceFile {
 }
 
 /** The drivers themselves are given the text. */
-const drivers = /store\/(pg|pglite)-database\.ts$/;
+const drivers = /store\/(pg-database|pglite-database|session-settings)\.ts$/;
 
 const excused = [
   // Files of this package.
