@@ -37,6 +37,8 @@ export interface ClaimParts {
   readonly waiters: PollWaiters;
   /** These were taken and are still in line. */
   readonly offerAgain: (taskIds: readonly TaskId[]) => Promise<void>;
+  /** Postgres refused these, and their places were given back. */
+  readonly onRefused: (entries: readonly Taken[]) => void;
 }
 
 export interface Claimed {
@@ -48,6 +50,7 @@ export interface Claimed {
 /** Turns taken entries into leases. Postgres decides: an entry it refuses was stale. */
 export class Claim {
   readonly #context: EngineContext;
+  readonly #onRefused: ClaimParts['onRefused'];
   readonly #slots: Slots;
   readonly #recent: RecentWork;
   readonly #arrivals: Arrivals;
@@ -55,8 +58,12 @@ export class Claim {
   readonly #offerAgain: ClaimParts['offerAgain'];
   #bytesPerTask = 0;
 
-  constructor(context: EngineContext, { slots, recent, waiters, offerAgain }: ClaimParts) {
+  constructor(
+    context: EngineContext,
+    { slots, recent, waiters, offerAgain, onRefused }: ClaimParts,
+  ) {
     this.#context = context;
+    this.#onRefused = onRefused;
     this.#slots = slots;
     this.#recent = recent;
     this.#offerAgain = offerAgain;
@@ -204,8 +211,10 @@ export class Claim {
       else granted.push({ wish, row });
     }
     this.#noteGranted(granted);
-    if (refused.length > 0 && isFull) await this.#putBack(refused);
-    else if (refused.length > 0) await ready.refund(refused);
+    if (refused.length > 0) {
+      await (isFull ? this.#putBack(refused) : ready.refund(refused));
+      this.#onRefused(refused);
+    }
     return outcomes;
   }
 

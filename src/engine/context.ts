@@ -7,7 +7,13 @@ import type { Bus } from '../runtime/bus.js';
 import type { Clock } from '../runtime/clock.js';
 import type { FlushFailure } from '../runtime/batcher.js';
 import type { Logger } from '../runtime/log.js';
-import { DatabaseAwayError, LockedError, type Database, type Instant } from '../store/database.js';
+import {
+  DatabaseAwayError,
+  LockedError,
+  NoPartitionError,
+  type Database,
+  type Instant,
+} from '../store/database.js';
 import type { ReadyQueueMode } from '../store/serving.js';
 import type { TaskEvents } from './events.js';
 import type { PayloadLog } from './payload-log.js';
@@ -64,7 +70,7 @@ export function tellAll<Row>(
 }
 
 export function judgeDatabaseFailure(error: unknown): FlushFailure {
-  if (error instanceof DatabaseAwayError) return 'outage';
+  if (error instanceof DatabaseAwayError || error instanceof NoPartitionError) return 'outage';
   return error instanceof LockedError ? 'locked' : 'culprit';
 }
 
@@ -89,6 +95,10 @@ export function asRefusal(error: unknown): unknown {
     const detail =
       'Postgres cannot be reached. What was under way may or may not have been done: ' +
       'ask again in a second, with the same idempotency key.';
+    return new SluiceError('unavailable', detail, { cause: error, retryAfterSeconds: 1 });
+  }
+  if (error instanceof NoPartitionError) {
+    const detail = `${error.message} Nothing was changed. Try again.`;
     return new SluiceError('unavailable', detail, { cause: error, retryAfterSeconds: 1 });
   }
   if (error instanceof LockedError) {

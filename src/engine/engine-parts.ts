@@ -16,6 +16,7 @@ import { Heartbeat } from './heartbeat.js';
 import { Line } from './line.js';
 import { LostEntries } from './lost-entries.js';
 import { News } from './news.js';
+import { PartitionUpkeep } from './partition-upkeep.js';
 import { Poll } from './poll.js';
 import { PollWaiters } from './poll-waiters.js';
 import { QueueControl } from './queue-control.js';
@@ -25,6 +26,7 @@ import { RecentWork } from './recent-work.js';
 import { Replay } from './replay.js';
 import { Report } from './report.js';
 import { Retention } from './retention.js';
+import { SettingsFence } from './settings-fence.js';
 import { Scaler } from './scaler.js';
 import { Serving, type Role, type ServingParts } from './serving.js';
 import { Slots } from './slots.js';
@@ -85,6 +87,9 @@ export function joinParts(
     recent,
     waiters,
     offerAgain: (taskIds) => feeder.offerAgain(taskIds),
+    onRefused: (entries) => {
+      fence.refusedSoon(entries);
+    },
   });
   const submit = new Submit(context, {
     recent,
@@ -111,6 +116,7 @@ export function joinParts(
   });
   const queueControl = new QueueControl(context, { admission, queues, line, throughput, news });
   const lostEntries = new LostEntries(context, feeder, throughput);
+  const fence = new SettingsFence(context, queues, lostEntries);
   const sweeper = new Sweeper(context, {
     endAttempts,
     feeder,
@@ -128,6 +134,7 @@ export function joinParts(
     fleet,
     hearing,
     lostEntries,
+    partitions: new PartitionUpkeep(context),
     queues,
     sweeper,
     waiters,
@@ -136,6 +143,7 @@ export function joinParts(
   });
   const poll = new Poll(context, {
     fleet,
+    queues,
     bench,
     giveWayMs: (workerId) => circuits.giveWayMs(workerId),
     claim,
@@ -151,6 +159,9 @@ export function joinParts(
     throughput.note(event);
   });
   context.ready.onWake((wake) => waiters.wake(wake));
+  context.ready.onReturn(() => {
+    queues.doubt();
+  });
   return {
     admission,
     attempts,

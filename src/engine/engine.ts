@@ -315,12 +315,6 @@ export class Engine implements SluiceApi {
     return refusing(this.keys.revokeKey(id));
   }
 
-  #list<Listed>(read: (db: Database, now: Instant) => Promise<Listed>): Promise<Listed> {
-    const { answers, db } = this.#context;
-    const now = instant(this.#context);
-    return refusing(answers.within(bounds.answerBytes, () => read(db, now)));
-  }
-
   listSessions(keyId: string): Promise<readonly SessionView[]> {
     return refusing(this.keys.listSessions(keyId));
   }
@@ -334,6 +328,12 @@ export class Engine implements SluiceApi {
     if (!known) throw new SluiceError('worker_not_found', `There is no worker ${workerId}.`);
     this.#parts.news.tell({ kind: 'draining', workerId });
     return this.getWorker(workerId);
+  }
+
+  #list<Listed>(read: (db: Database, now: Instant) => Promise<Listed>): Promise<Listed> {
+    const { answers, db } = this.#context;
+    const now = instant(this.#context);
+    return refusing(answers.within(bounds.answerBytes, () => read(db, now)));
   }
 }
 

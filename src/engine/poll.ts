@@ -10,6 +10,7 @@ import type { Feeder } from './feeder.js';
 import { takeRequest, type Fleet, type KnownWorker } from './fleet.js';
 import type { PollWaiter, WakeUp } from './poll-waiter.js';
 import type { PollWaiters } from './poll-waiters.js';
+import type { QueueDirectory } from './queue-directory.js';
 import type { Opening } from './wait-group.js';
 import { lateMs } from './wish.js';
 
@@ -31,6 +32,7 @@ export interface PollParts {
   readonly release: (tasks: readonly ClaimedTask[]) => Promise<unknown>;
   /** The ready queue lost its contents. */
   readonly rebuild: () => void;
+  readonly queues: Pick<QueueDirectory, 'isInDoubt' | 'doubt' | 'settleDoubt'>;
 }
 
 /** One poll, from its beginning to its answer. */
@@ -157,7 +159,11 @@ export class Poll {
 
   async #take(request: TakeRequest): Promise<Looked> {
     const { ready } = this.#context;
+    const { queues } = this.#parts;
     if (ready.trouble() !== null) return { kind: 'wait', waitMs: troubleWaitMs };
+    if (queues.isInDoubt && !(await queues.settleDoubt())) {
+      return { kind: 'wait', waitMs: troubleWaitMs };
+    }
     // Asked again: what is granted after the last checkpoint of a process that ends is not in it.
     this.#refuseUnlessServing();
     const taken = await ready.take(request).catch((error: unknown) => {
@@ -166,6 +172,7 @@ export class Poll {
     });
     if (taken === null) return { kind: 'wait', waitMs: troubleWaitMs };
     if (taken.kind !== 'rebuild') return taken;
+    queues.doubt();
     this.#parts.rebuild();
     return { kind: 'wait', waitMs: closedWaitMs };
   }

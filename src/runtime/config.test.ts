@@ -33,6 +33,7 @@ describe('checkServeConfig', () => {
         wakeOrder: 'spread',
         retainEndedDays: 7,
         retainDeadLettersDays: 30,
+        maxScheduleDays: 366,
         maxActive: 10_000_000,
         maxActiveMedium: '90%',
         maxActiveLow: '80%',

@@ -55,6 +55,7 @@ export interface ServeConfig {
   readonly wakeOrder: 'spread' | 'concentrate';
   readonly retainEndedDays: number;
   readonly retainDeadLettersDays: number;
+  readonly maxScheduleDays: number;
   readonly maxActive: number;
   readonly maxActiveMedium: Threshold;
   readonly maxActiveLow: Threshold;
@@ -158,6 +159,13 @@ export const serveSettings = {
     30,
     'how long dead letters are kept',
   ),
+  maxScheduleDays: setting(
+    '--max-schedule-days',
+    ['SLUICE_MAX_SCHEDULE_DAYS'],
+    whole(1, 3_650),
+    366,
+    'how far ahead a task may be scheduled, by run_at or delay_seconds',
+  ),
   maxActive: setting(
     '--max-active',
     ['SLUICE_MAX_ACTIVE'],
@@ -255,6 +263,7 @@ export function checkServeConfig(sources: ConfigSources): CheckedConfig {
     wakeOrder: read('wakeOrder', serveSettings.wakeOrder),
     retainEndedDays: read('retainEndedDays', serveSettings.retainEndedDays),
     retainDeadLettersDays: read('retainDeadLettersDays', serveSettings.retainDeadLettersDays),
+    maxScheduleDays: read('maxScheduleDays', serveSettings.maxScheduleDays),
     maxActive: read('maxActive', serveSettings.maxActive),
     maxActiveMedium: read('maxActiveMedium', serveSettings.maxActiveMedium),
     maxActiveLow: read('maxActiveLow', serveSettings.maxActiveLow),
@@ -305,7 +314,7 @@ function submitLimitsText(
 function toConfig(given: Given, sources: ConfigSources): ServeConfig {
   const { host, port, wait, heartbeatIntervalMs, leaseMs, wakeOrder, logLevel } = given;
   const { retainEndedDays, retainDeadLettersDays } = given;
-  const { maxActive, maxActiveMedium, maxActiveLow } = given;
+  const { maxScheduleDays, maxActive, maxActiveMedium, maxActiveLow } = given;
   return {
     host,
     port,
@@ -317,6 +326,7 @@ function toConfig(given: Given, sources: ConfigSources): ServeConfig {
     wakeOrder,
     retainEndedDays,
     retainDeadLettersDays,
+    maxScheduleDays,
     maxActive,
     maxActiveMedium,
     maxActiveLow,

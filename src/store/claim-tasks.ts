@@ -1,4 +1,5 @@
 import type { Lease, TaskId, WorkerId } from '../domain/ids.js';
+import { oldestGrantNumber } from '../domain/lease.js';
 import type { JsonObject } from '../domain/json.js';
 import { priorityOf, type Priority } from '../domain/priority.js';
 import type { Cost } from '../domain/queue-settings.js';
@@ -56,6 +57,17 @@ export interface ClaimedRow {
   readonly bytes: number;
 }
 
+/**
+ * The fence is asked once, in a subquery which the planner makes a gate before everything else: no row is
+ * looked at before its answer. It says whether this is the generation, and of which queues nothing may be
+ * claimed, since the ready queue granted it under older settings. There are none of them but for a moment
+ * after a change.
+ */
+const fenceSql = (oldestGrant: string): string => `
+with fence as materialized (
+  select sluice.fenced_queues($5::bigint, ${oldestGrant}::bigint) as queues
+)`;
+
 const setSql = `
 set
   status = case when claim.start then 'executing' else 'assigned' end,
@@ -74,13 +86,10 @@ set
  * it. The status is that of the locked row; as a condition on the table, it would invite the planner
  * to read all that is queued. The parameters come from the one partition that the id names.
  *
- * The generation is asked for in a subquery of its own, which the planner makes a gate before
- * everything else: it runs once, and no row is looked at before its answer.
- *
  * Claims stop with the task that takes the answer past $9 bytes: the rest stays queued. The bytes of those
  * whose parameters are known here come with the claim.
  */
-const claimTasksSql = prepared(`
+const claimTasksSql = prepared(`${fenceSql('$10')}
 update sluice.tasks task
 ${setSql}
 from
@@ -97,14 +106,16 @@ from
         unnest($1::uuid[], $2::uuid[], $3::boolean[], $4::uuid[], $8::integer[])
           with ordinality as claim (id, worker_id, start, lease, bytes, n)
         cross join lateral (
-          select ctid as place, status
+          select ctid as place, status, queue
           from sluice.tasks where id = claim.id offset 0
           for no key update skip locked
         ) as row
         left join lateral (
           select parameters from sluice.task_inputs where task_id = claim.id and claim.bytes is null
         ) as input on true
-      where (select sluice.is_generation($5::bigint)) and row.status = 'queued'
+      where
+        (select queues is not null from fence) and row.status = 'queued'
+        and row.queue <> all ((select queues from fence)::text[])
     ) as found
   ) as claim
 where task.ctid = claim.place and coalesce(claim.bytes_before, 0) < $9::bigint
@@ -119,8 +130,8 @@ returning
  * Of tasks that are known, Postgres says only whether: usually all, and then it names none. Who has
  * left the line since it was submitted, to be run or to be changed, is not what it was.
  */
-const claimKnownSql = prepared(`
-with claimed as (
+const claimKnownSql = prepared(`${fenceSql('$8')},
+claimed as (
 update sluice.tasks task
 ${setSql}
 from
@@ -132,8 +143,9 @@ from
     for no key update skip locked
   ) as found
 where
-  (select sluice.is_generation($5::bigint))
+  (select queues is not null from fence)
   and task.ctid = found.place and found.status = 'queued'
+  and task.queue <> all ((select queues from fence)::text[])
   and found.attempt = 0 and found.run_at is null and found.queued_at = found.created_at
 returning task.lease
 )
@@ -181,8 +193,9 @@ type Terms = readonly [
 ];
 
 /**
- * Those that don't come back were refused: no longer queued, in somebody's hands, or all of them,
- * when this is not the generation any more; or they came after those that take up `mostBytes`.
+ * Those that don't come back were refused: no longer queued, in somebody's hands, of a queue whose settings
+ * have changed since they were taken, or all of them, when this is not the generation any more; or they came
+ * after those that take up `mostBytes`.
  */
 export async function claimTasks(
   db: Queryable,
@@ -235,7 +248,11 @@ async function claimKnown(
   claims: readonly KnownClaim[],
   terms: readonly [generation: number, unstartedMs: number, now: Instant],
 ): Promise<ClaimedRow[]> {
-  const [answer] = await db.query<KnownAnswer>(claimKnownSql, [...columnsOf(claims), ...terms]);
+  const [answer] = await db.query<KnownAnswer>(claimKnownSql, [
+    ...columnsOf(claims),
+    ...terms,
+    oldestGrantOf(claims),
+  ]);
   if (answer === undefined) throw new Error('a claim was not answered');
   const { now_ms: nowMs, leases } = answer;
   const got = leases === null ? null : new Set(leases);
@@ -283,6 +300,7 @@ async function claimUnknown(
     ...[generation, unstartedMs, now],
     sparseColumn(claims, ({ known }) => (known ? bytesOf(known) : null)),
     mostBytes,
+    oldestGrantOf(claims),
   ]);
   const claimOf = new Map(claims.map((claim) => [claim.lease, claim]));
   return rows.map((row) => {
@@ -312,6 +330,10 @@ async function claimUnknown(
 
 function parametersIn(known: KnownTask | null | undefined): JsonObject {
   return JSON.parse(known?.parametersJson ?? '{}') as JsonObject;
+}
+
+function oldestGrantOf(claims: readonly Claim[]): number {
+  return oldestGrantNumber(claims.map(({ lease }) => lease));
 }
 
 function columnsOf(claims: readonly Claim[]): unknown[] {

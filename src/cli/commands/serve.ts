@@ -22,6 +22,7 @@ export function serveCommand(program: Command): void {
       '--retain-dead-letters-days <days>',
       `${serveSettings.retainDeadLettersDays.meaning} (30)`,
     )
+    .option('--max-schedule-days <days>', `${serveSettings.maxScheduleDays.meaning} (366)`)
     .option('--no-wait', 'refuse to start when another process serves this database')
     .option('--heartbeat-seconds <seconds>', `${serveSettings.heartbeatIntervalMs.meaning} (10)`)
     .option('--lease-seconds <seconds>', `${serveSettings.leaseMs.meaning} (30)`)
@@ -52,7 +53,7 @@ async function runServe(command: Command): Promise<void> {
   const { host, port, database, redisUrl, waitForTurn, logLevel } = config;
   const { heartbeatIntervalMs, leaseMs, wakeOrder, retainEndedDays, retainDeadLettersDays } =
     config;
-  const { maxActive, maxActiveMedium, maxActiveLow } = config;
+  const { maxScheduleDays, maxActive, maxActiveMedium, maxActiveLow } = config;
   const { submitLimitPerKey, submitLimitPerUser } = config;
   const { corsOrigins, openMetrics, trustProxy } = config;
   const server = await serve({
@@ -68,6 +69,7 @@ async function runServe(command: Command): Promise<void> {
       wakeOrder,
       retainEndedDays,
       retainDeadLettersDays,
+      maxScheduleDays,
       maxActive,
       maxActiveMedium,
       maxActiveLow,

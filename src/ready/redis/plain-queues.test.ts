@@ -153,7 +153,9 @@ class History {
           pausedForMs,
           probes: null,
         };
-        return this.#agree((queue) => queue.configure({ limits: [], queues: [told] }));
+        return this.#agree(async (queue) => {
+          return (await queue.configure({ limits: [], queues: [told] })) !== null;
+        });
       }
       case 'advance':
         this.#pair.clock.advance(step.ms);

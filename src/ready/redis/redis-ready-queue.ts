@@ -5,6 +5,7 @@ import type { Bus } from '../../runtime/bus.js';
 import type {
   BucketLevel,
   Configuration,
+  Configured,
   Finished,
   Grant,
   LiveQueue,
@@ -24,6 +25,7 @@ import type {
   WindowLook,
 } from '../ready-queue.js';
 import { byRows, inChunks } from './in-chunks.js';
+import type { RedisConnection } from './connection.js';
 import { KeptFinishes, type KeptFinish } from './kept-finishes.js';
 import { offerArguments, placeArguments, windowArguments } from './line-arguments.js';
 import { inParts, packConfiguration } from './packed-settings.js';
@@ -81,6 +83,7 @@ export class RedisReadyQueue implements ReadyQueue {
   readonly #sources = new SourceList();
   readonly #kept = new KeptFinishes();
   readonly #stopListening: () => void;
+  readonly #connection: RedisConnection;
   /** Whoever submits asks for one: those that come together are one script. */
   readonly #positions = new Batcher<Asked, number | null>({
     flush: (asked) => this.#findPositions(asked),
@@ -93,6 +96,7 @@ export class RedisReadyQueue implements ReadyQueue {
     this.#runner = new ScriptRunner(options);
     this.#restoring = new Restoring(this.#runner);
     this.#wakes = new WakeRelay(bus);
+    this.#connection = options.connection;
     this.#stopListening = options.connection.onReturn(() => void this.#tellKept());
   }
 
@@ -191,14 +195,17 @@ export class RedisReadyQueue implements ReadyQueue {
     });
   }
 
-  async configure(change: Configuration): Promise<boolean> {
-    return unlessAway(false, async () => {
+  async configure(change: Configuration): Promise<Configured | null> {
+    return unlessAway<Configured | null>(null, async () => {
+      let configured: Configured | null = null;
       for (const part of inParts(change)) {
         const reply = await this.#runner.run(configure, '', packConfiguration(part));
-        if (reply === 'closed') return false;
-        this.#tellWakes(reply);
+        if (reply === 'closed') return null;
+        const [generation, lastGrant, wakes = []] = listOf(reply);
+        this.#tellWakes(wakes);
+        configured = { generation: Number(generation), lastGrant: Number(lastGrant) };
       }
-      return true;
+      return configured;
     });
   }
 
@@ -250,6 +257,10 @@ export class RedisReadyQueue implements ReadyQueue {
 
   trouble(): string | null {
     return this.#runner.trouble();
+  }
+
+  onReturn(listener: () => void): () => void {
+    return this.#connection.onReturn(listener);
   }
 
   /** What is in Redis stays: it is not this process's alone. */

@@ -29,14 +29,19 @@ export const layout = '2:';
 /** Runs scripts by their hash, and tells once when Redis stops answering them. */
 export class ScriptRunner {
   readonly #connection: RedisConnection;
-  readonly #prefix: string;
+  /**
+   * The prefix itself, a key that never exists, and one that usually does. While their slot moves to another
+   * node of a cluster, no node has both: each answers "try again", and the script runs on neither. With one key
+   * alone it would run on the node that does not own the slot yet, and write there what the move brings.
+   */
+  readonly #keys: readonly [string, string];
   readonly #clock: Clock | null;
   readonly #log: Logger;
   #trouble: string | null = null;
 
   constructor({ connection, prefix, clock, log }: ScriptRunnerOptions) {
     this.#connection = connection;
-    this.#prefix = prefix + layout;
+    this.#keys = [prefix + layout, `${prefix}${layout}meta`];
     this.#clock = clock ?? null;
     this.#log = log;
     // Whether it serves is found out anew.
@@ -70,12 +75,13 @@ export class ScriptRunner {
 
   async #evaluate({ sha, text }: Script, values: readonly Argument[]): Promise<Reply> {
     const { client } = this.#connection;
-    const rest = [this.#prefix, this.#clock === null ? '' : this.#clock.nowMs(), ...values];
+    const now = this.#clock === null ? '' : this.#clock.nowMs();
+    const rest = [...this.#keys, now, ...values];
     try {
-      return (await client.evalsha(sha, 1, ...rest)) as Reply;
+      return (await client.evalsha(sha, 2, ...rest)) as Reply;
     } catch (error) {
       if (!(error instanceof Error) || !error.message.startsWith('NOSCRIPT')) throw error;
-      return (await client.eval(text, 1, ...rest)) as Reply;
+      return (await client.eval(text, 2, ...rest)) as Reply;
     }
   }
 
@@ -92,11 +98,11 @@ export class ScriptRunner {
 }
 
 /**
- * An answer of Redis that says "not now": it loads its data, is a replica, has lost its cluster, is
- * full, or is busy. Redis 6 puts what went wrong inside a script in the middle of the message.
+ * An answer of Redis that says "not now": it loads its data, is a replica, has lost its cluster, moves our
+ * slot to another node, is full, or is busy. Redis 6 puts what went wrong inside a script in the middle of the message.
  */
 const notNow =
-  /\b(READONLY|LOADING|CLUSTERDOWN|MASTERDOWN|TRYAGAIN|MOVED|ASK|BUSY|NOREPLICAS|MISCONF|OOM|UNKILLABLE)\b/;
+  /\b(READONLY|LOADING|CLUSTERDOWN|MASTERDOWN|TRYAGAIN|MOVED|ASK|BUSY|NOREPLICAS|MISCONF|OOM|UNKILLABLE|non local key)\b/;
 
 function isAway(error: Error): boolean {
   // Whatever is not an answer of Redis is the lack of one: closed, refused, timed out.

@@ -1,6 +1,6 @@
 /**
  * What every script begins with. All keys are made from the prefix, which is `KEYS[1]` and holds the
- * hash tag: whatever a script touches is in one slot.
+ * hash tag: whatever a script touches is in one slot. `KEYS[2]` is there for a cluster: see `ScriptRunner`.
  *
  * Numbers that are handed to Redis are printed so that they come back unchanged; those that are
  * joined to a text lose digits past the 14th, so they are formatted first.
