@@ -106,6 +106,7 @@ async function pollRow(lab: Lab, fleet: Fleet): Promise<Row> {
   const { worker_id: id } = await post<RegisteredWire>(`${workers}/register`, { capacity: 5_000 });
   let [given, largest, most] = [0, 0, 0];
   for (let polls = 0; polls < 10; polls += 1) {
+    await post(`${workers}/${id}/heartbeat`, { current_load: given, status: 'active' });
     const answers = await Promise.all(
       Array.from({ length: 5 }, () =>
         postText(`${workers}/${id}/poll`, { available_capacity: 5_000, wait_seconds: 5 }),
