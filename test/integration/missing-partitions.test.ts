@@ -76,8 +76,9 @@ describeOnPostgres('missing partitions', (server) => {
       refusal(engine.submit({ taskType: 't', queue, parameters: { n } })),
     );
     expect((await Promise.all(calls)).filter((code) => code !== null)).toEqual([]);
-    const { items } = await engine.listTasks({ queue }, { limit: 1_000 });
-    expect(items.map(({ parameters }) => parameters.n)).toHaveLength(100);
+    const page = { limit: 1_000, include: ['parameters'] } as const;
+    const { items } = await engine.listTasks({ queue }, page);
+    expect(new Set(items.map(({ parameters }) => parameters?.n)).size).toBe(100);
   });
 
   it('R-HA6: members of workflows and tasks with a key come in on such a day', async () => {

@@ -7,23 +7,24 @@ afterEach(async () => {
   for (const close of closing.splice(0)) await close();
 });
 
-it('a Redis that will do: version, eviction and clock are told', async () => {
+it('a Redis that will do: rights, version, eviction and clock are told', async () => {
   const checks = await checkRedis(inject('redisUrl'));
   expect(checks.map(({ what, health }) => [what, health])).toEqual([
     ['Redis', 'ok'],
+    ['Redis rights', 'ok'],
     ['Redis version', 'ok'],
     ['Redis eviction', 'ok'],
     ['Redis clock skew', 'ok'],
   ]);
 });
 
-it('one that may evict keys is a warning, with what to do', async () => {
+it('R-HA5: one that may evict keys is a failure, with what to do', async () => {
   const server = await startRedis({ args: ['--maxmemory-policy', 'volatile-ttl'] });
   closing.push(() => server.stop());
   expect(await checkRedis(server.url)).toContainEqual({
-    what: 'Redis eviction',
-    health: 'warning',
-    found: 'volatile-ttl',
+    what: 'Redis',
+    health: 'failed',
+    found: expect.stringContaining('volatile-ttl') as string,
     advice: expect.stringContaining('noeviction') as string,
   });
 });

@@ -12,6 +12,7 @@ import {
   patienceMs,
   type RedisClient,
 } from './client.js';
+import { findMissingRight, isRefusal, rightsAdvice } from './rights.js';
 import { isTooOld, mayEvict, neededVersion, readServerFacts } from './server-facts.js';
 
 export interface RedisConnection {
@@ -26,23 +27,53 @@ export interface RedisConnection {
   close(): Promise<void>;
 }
 
-export class RedisTooOldError extends Error {
-  override readonly name = 'RedisTooOldError';
+/** This Redis must not be used as it is. */
+export class RedisRefusedError extends Error {
+  override readonly name = 'RedisRefusedError';
+  readonly advice: string;
+
+  constructor(fault: string, advice: string) {
+    super(`${fault}. ${advice}`);
+    this.advice = advice;
+  }
 }
+
+const upgrade = `It must be ${neededVersion} or later.`;
+const stopEviction =
+  'Set maxmemory-policy to noeviction: "redis-cli config set maxmemory-policy noeviction", and the same in ' +
+  'redis.conf or in the settings of your provider.';
+
+const otherDatabase =
+  'Raise "databases" in its configuration, or end REDIS_URL with another number.';
 
 const lookEveryMs = 5_000;
 const lookAgainMs = 200;
 
-/** Resolves also when Redis is away, and goes on trying. Throws when it is too old to be used. */
-export async function openRedis(url: string, log: Logger): Promise<RedisConnection> {
+/**
+ * Resolves also when Redis is away, and goes on trying. Throws when it can't be used at all. `prefix`: of the
+ * keys and channels for which our rights are tried.
+ */
+export async function openRedis(
+  url: string,
+  log: Logger,
+  prefix = 'sluice:{rights}:',
+): Promise<RedisConnection> {
   const address = parseRedisUrl(url);
   if (address === null) throw new Error(`A Redis URL must be like ${redisUrlExamples}.`);
-  const connection = new WatchedConnection(createClient(address), hidePassword(url), log);
+  const ours = { name: hidePassword(url), prefix, db: address.db };
+  const connection = new WatchedConnection(createClient(address), ours, log);
   await Promise.race([connection.judged, delay(2 * patienceMs, undefined, { ref: false })]);
   const refusal = connection.refusal();
   if (refusal === null) return connection;
   await connection.close();
   throw refusal;
+}
+
+interface Ours {
+  /** For people. */
+  readonly name: string;
+  readonly prefix: string;
+  readonly db: number;
 }
 
 /** Tells for itself whether Redis answers, so that nobody has to find out by failing. */
@@ -51,22 +82,23 @@ class WatchedConnection implements RedisConnection {
   /** Resolves at the first word about it, good or bad. */
   readonly judged: Promise<void>;
   #judge: () => void = () => undefined;
-  readonly #name: string;
+  readonly #ours: Ours;
   readonly #log: Logger;
   readonly #listeners = new Set<() => void>();
   readonly #watch: Loop;
   #subscriber: RedisClient | null = null;
   #trouble: string | null;
-  #refusal: RedisTooOldError | null = null;
+  #refusal: RedisRefusedError | null = null;
+  #wasWelcome = false;
   #lossIsTold = false;
   #evictionIsTold = false;
   #closing: Promise<void> | null = null;
 
-  constructor(client: RedisClient, name: string, log: Logger) {
+  constructor(client: RedisClient, ours: Ours, log: Logger) {
     this.client = client;
-    this.#name = name;
+    this.#ours = ours;
     this.#log = log;
-    this.#trouble = `Redis at ${name} has not answered yet`;
+    this.#trouble = `Redis at ${ours.name} has not answered yet`;
     this.judged = new Promise((resolve) => {
       this.#judge = resolve;
     });
@@ -93,7 +125,7 @@ class WatchedConnection implements RedisConnection {
     return this.#trouble;
   }
 
-  refusal(): RedisTooOldError | null {
+  refusal(): RedisRefusedError | null {
     return this.#refusal;
   }
 
@@ -135,11 +167,14 @@ class WatchedConnection implements RedisConnection {
   async #look(): Promise<number> {
     if (this.client.status !== 'ready') return lookEveryMs;
     try {
-      if (this.#trouble !== null) await findNodes(this.client);
+      if (this.#trouble !== null) await this.#tryOut();
       const facts = await readServerFacts(this.client);
       const old = facts.find(({ version }) => isTooOld(version));
-      if (old !== undefined) this.#refuse(old.version);
-      else this.#welcome(facts.find(({ evictionPolicy }) => mayEvict(evictionPolicy)));
+      const evicting = facts.find(({ evictionPolicy }) => mayEvict(evictionPolicy));
+      if (old !== undefined) this.#refuse(`${old.version} is too old`, upgrade);
+      else if (evicting !== undefined && !this.#wasWelcome) {
+        this.#refuse(evictionFault(evicting.evictionPolicy), stopEviction);
+      } else this.#welcome(evicting);
       await this.#pingSubscriber();
       return lookEveryMs;
     } catch (error) {
@@ -148,29 +183,41 @@ class WatchedConnection implements RedisConnection {
     }
   }
 
+  /** After every connection: the client goes on with database 0 when ours is not there. */
+  async #tryOut(): Promise<void> {
+    const { db, prefix } = this.#ours;
+    if (db > 0) await this.client.select(db);
+    const missing = await findMissingRight(this.client, prefix);
+    if (missing !== null) throw new Error(missing);
+    // Last: a node that is down is noticed when it is asked, and forgotten soon after.
+    await findNodes(this.client);
+  }
+
   /** It only ever listens: a dead connection looks like a quiet one until something is sent. */
   async #pingSubscriber(): Promise<void> {
     if (this.#subscriber?.status === 'ready') await this.#subscriber.ping().catch(() => undefined);
   }
 
+  /** One that begins to evict later is used on: a server that stops would do more harm than a lost key. */
   #welcome(evicting: { readonly evictionPolicy: string } | undefined): void {
     if (this.#closing !== null || this.client.status !== 'ready') return;
+    this.#wasWelcome = true;
     if (evicting !== undefined && !this.#evictionIsTold) {
       this.#evictionIsTold = true;
       this.#log.warn(
         { maxmemoryPolicy: evicting.evictionPolicy },
-        'Redis may evict keys when its memory is full: set maxmemory-policy to noeviction',
+        `Redis may evict keys when its memory is full. ${stopEviction}`,
       );
     }
     if (this.#trouble === null) return;
     this.#trouble = null;
-    if (this.#lossIsTold) this.#log.info({ redis: this.#name }, 'Redis answers again');
+    if (this.#lossIsTold) this.#log.info({ redis: this.#ours.name }, 'Redis answers again');
     this.#lossIsTold = false;
     this.#judge();
-    for (const listener of [...this.#listeners]) this.#tell(listener);
+    for (const listener of [...this.#listeners]) this.#call(listener);
   }
 
-  #tell(listener: () => void): void {
+  #call(listener: () => void): void {
     try {
       listener();
     } catch (error) {
@@ -178,22 +225,31 @@ class WatchedConnection implements RedisConnection {
     }
   }
 
-  #refuse(version: string): void {
-    const message = `Redis ${version} at ${this.#name} is too old: it must be ${neededVersion} or later`;
-    this.#refusal = new RedisTooOldError(message);
-    this.#lose(this.#refusal);
+  #refuse(fault: string, advice: string): void {
+    this.#refusal = new RedisRefusedError(`Redis at ${this.#ours.name}: ${fault}`, advice);
+    this.#tell(this.#refusal.message);
   }
 
   #lose(error: Error): void {
+    const { name, db } = this.#ours;
+    if (error.message.includes('DB index is out of range')) {
+      this.#refuse(`there is no database ${db}`, otherDatabase);
+    } else if (isRefusal(error)) {
+      this.#tell(`Redis at ${name} refuses: ${error.message}. ${rightsAdvice}`);
+    } else this.#tell(`Redis at ${name} can't be used: ${error.message}`);
+  }
+
+  #tell(trouble: string): void {
     if (this.#closing !== null) return;
-    this.#trouble =
-      error instanceof RedisTooOldError
-        ? error.message
-        : `Redis at ${this.#name} can't be used: ${error.message}`;
-    if (!this.#lossIsTold) this.#log.warn({ reason: this.#trouble }, 'Redis is away');
+    this.#trouble = trouble;
+    if (!this.#lossIsTold) this.#log.warn({ reason: trouble }, 'Redis is away');
     this.#lossIsTold = true;
     this.#judge();
   }
+}
+
+function evictionFault(policy: string): string {
+  return `its maxmemory-policy is ${policy}, so that it may delete parts of the ready queue when its memory is full`;
 }
 
 /** Resolves when it is gone; answers that are under way are waited for. */

@@ -46,6 +46,7 @@ import {
 import { Restoring } from './restoring.js';
 import type { Script } from './script.js';
 import { RedisAwayError, ScriptRunner, type ScriptRunnerOptions } from './script-runner.js';
+import { audit } from './scripts/audit.js';
 import { configure } from './scripts/configure.js';
 import { confirm } from './scripts/confirm.js';
 import { leave, listBehind, look } from './scripts/line.js';
@@ -69,6 +70,9 @@ export interface RedisReadyQueueOptions extends ScriptRunnerOptions {
 /** A script runs to its end before any other: so many things at once, and nobody waits long. */
 const atOnce = 1_000;
 
+/** Queues of an audit: about a millisecond. */
+const auditedAtOnce = 100;
+
 /** New sources may come while a take learns of those before them; then it is made again. */
 const maxTakeAttempts = 20;
 
@@ -90,6 +94,7 @@ export class RedisReadyQueue implements ReadyQueue {
     maxItems: atOnce,
     concurrency: 2,
   });
+  #auditedTo = '0';
   #toldLevels = { generation: '', number: '0' };
 
   constructor({ bus, ...options }: RedisReadyQueueOptions) {
@@ -101,7 +106,11 @@ export class RedisReadyQueue implements ReadyQueue {
   }
 
   async beginRestore(generation: number): Promise<'yours' | 'busy' | 'open'> {
-    return unlessAway('busy', () => this.#restoring.begin(generation));
+    return unlessAway('busy', async () => {
+      const begun = await this.#restoring.begin(generation);
+      if (begun === 'open') await this.#audit();
+      return begun;
+    });
   }
 
   async restore(state: ReadyState): Promise<boolean> {
@@ -285,6 +294,11 @@ export class RedisReadyQueue implements ReadyQueue {
       }
       return { kind: 'offered', outcomes };
     });
+  }
+
+  /** A stretch of all queues each time. What is missing closes the contents. */
+  async #audit(): Promise<void> {
+    this.#auditedTo = String(await this.#runner.run(audit, this.#auditedTo, auditedAtOnce));
   }
 
   async #look(windows: readonly Window[], isFeeding: 0 | 1): Promise<readonly WindowLook[]> {

@@ -1,11 +1,18 @@
+import { Cluster } from 'ioredis';
 import type { Clock } from '../../runtime/clock.js';
 import type { Logger } from '../../runtime/log.js';
 import type { RedisConnection } from './connection.js';
+import { isRefusal, rightsAdvice } from './rights.js';
 import type { Script } from './script.js';
 
 /** Redis can't do it now. Nothing is wrong with what was asked. */
 export class RedisAwayError extends Error {
-  override readonly name = 'RedisAwayError';
+  override readonly name: string = 'RedisAwayError';
+}
+
+/** A part of the contents is missing in Redis. They are closed by now, and to be filled anew. */
+export class PartLostError extends RedisAwayError {
+  override readonly name = 'PartLostError';
 }
 
 export type Reply = string | number | null | readonly Reply[];
@@ -24,7 +31,7 @@ export interface ScriptRunnerOptions {
  * Before all keys of the scripts, after the prefix. Another layout has another number: a server of the
  * version before does not find what it could not read, and its contents are of another generation.
  */
-export const layout = '2:';
+export const layout = '3:';
 
 /** Runs scripts by their hash, and tells once when Redis stops answering them. */
 export class ScriptRunner {
@@ -65,11 +72,33 @@ export class ScriptRunner {
       return reply;
     } catch (error) {
       if (!(error instanceof Error)) throw error;
+      const lost = /PARTLOST (.*?)(?: script: .*)?$/.exec(error.message)?.[1];
+      if (lost !== undefined) {
+        this.#log.warn(
+          { part: lost },
+          'a part of the ready queue is missing in Redis; it is filled anew',
+        );
+        throw new PartLostError(lost, { cause: error });
+      }
       if (!isAway(error)) {
         throw new Error(`the script ${script.name} failed: ${error.message}`, { cause: error });
       }
       this.#note(error);
       throw new RedisAwayError(error.message, { cause: error });
+    }
+  }
+
+  /** All names of our keys, some at a time. */
+  async *keys(): AsyncGenerator<readonly string[]> {
+    const { client } = this.#connection;
+    const match = `${this.#keys[0].replace(/[\\*?[\]]/g, '\\$&')}*`;
+    for (const node of client instanceof Cluster ? client.nodes('master') : [client]) {
+      let cursor = '0';
+      do {
+        const [next, found] = await unlessClosed(node.scan(cursor, 'MATCH', match, 'COUNT', 1_000));
+        yield found;
+        cursor = next;
+      } while (cursor !== '0');
     }
   }
 
@@ -88,13 +117,19 @@ export class ScriptRunner {
   /** A lost connection is told by the connection itself; what else keeps Redis from serving is not. */
   #note(error: Error | null): void {
     const wasTold = this.#trouble !== null;
-    this.#trouble = error === null ? null : `Redis can't be used: ${error.message}`;
+    this.#trouble = error === null ? null : troubleOf(error);
     if (error === null) {
       if (wasTold) this.#log.info('Redis serves the ready queue again');
     } else if (!wasTold && isAnswer(error)) {
       this.#log.warn({ reason: error.message }, 'Redis does not serve the ready queue');
     }
   }
+}
+
+function troubleOf(error: Error): string {
+  return isRefusal(error)
+    ? `Redis refuses: ${error.message}. ${rightsAdvice}`
+    : `Redis can't be used: ${error.message}`;
 }
 
 /**
@@ -104,9 +139,17 @@ export class ScriptRunner {
 const notNow =
   /\b(READONLY|LOADING|CLUSTERDOWN|MASTERDOWN|TRYAGAIN|MOVED|ASK|BUSY|NOREPLICAS|MISCONF|OOM|UNKILLABLE|non local key)\b/;
 
+async function unlessClosed<T>(answer: Promise<T>): Promise<T> {
+  try {
+    return await answer;
+  } catch (error) {
+    throw new RedisAwayError(String(error), { cause: error });
+  }
+}
+
 function isAway(error: Error): boolean {
   // Whatever is not an answer of Redis is the lack of one: closed, refused, timed out.
-  return !isAnswer(error) || notNow.test(error.message);
+  return !isAnswer(error) || notNow.test(error.message) || isRefusal(error);
 }
 
 function isAnswer({ name }: Error): boolean {

@@ -26,6 +26,19 @@ local meta = {
 }
 local isOpen = meta.generation ~= false
 
+-- A part of the contents is gone, deleted or evicted: the rest is closed, and filled anew.
+local function missPart(name)
+  call('HDEL', metaKey, 'generation', 'run')
+  call('HSET', metaKey, 'lost', name)
+  error('PARTLOST ' .. name)
+end
+
+-- Each of these has a mark, field or member '', from the opening on: it is never deleted for being empty.
+if isOpen and call('EXISTS', entriesKey, outKey, prefix .. 'states', prefix .. 'settings', prefix .. 'idle',
+  prefix .. 'changed', prefix .. 'windows', prefix .. 'tails', prefix .. 'left') < 9 then
+  missPart('one of those that are always there')
+end
+
 local function runOfServer()
   return string.match(call('INFO', 'server'), 'run_id:(%x+)')
 end
