@@ -45,10 +45,10 @@ interface Batch {
 
 const statisticsEveryMs = 1_000;
 const batchEveryMs = 250;
-/** A write takes some 10 µs: 2,000 a second, to however many listeners, take 2 % of a core. */
-const msPerListener = 0.5;
+/** A write takes some 20 µs with all that the system does: 1,000 a second take 2 % of a core. */
+const msPerListener = 1;
 /** To all listeners together. One that gets less than all is told how many events it missed. */
-const bytesPerSecond = 8 * 1024 * 1024;
+const bytesPerSecond = 4 * 1024 * 1024;
 const leastBatchBytes = 2 * 1024;
 /** A reader that is further behind gets no more events until it has read these. */
 const maxUnreadBytes = 256 * 1024;

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { TaskDraft } from '../../../src/protocol/tasks-api.js';
@@ -23,6 +24,8 @@ const beatEveryMs = 200;
 
 interface Round {
   readonly completed: number;
+  /** CPU of the server, in clock ticks. */
+  readonly ticks: number;
   /** The slowest heartbeat. */
   readonly beatMs: number;
   readonly bytes: number;
@@ -65,13 +68,22 @@ async function flowBeside(fleet: Fleet, roundMs: number, crowd: number): Promise
 /** Submits as fast as the worker takes, and heartbeats beside. */
 async function flow(fleet: Fleet, roundMs: number): Promise<Round> {
   const before = await fleet.countCompleted();
+  const ticksBefore = ticksOf(fleet);
   const ending = new AbortController();
   const timer = setTimeout(() => ending.abort(), roundMs);
   const [beatMs] = await Promise.all([beat(fleet, ending.signal), submit(fleet, ending.signal)]);
   clearTimeout(timer);
   const completed = (await fleet.countCompleted()) - before;
+  const ticks = ticksOf(fleet) - ticksBefore;
   await fleet.untilEmpty();
-  return { completed, beatMs, bytes: 0, closed: 0 };
+  return { completed, ticks, beatMs, bytes: 0, closed: 0 };
+}
+
+/** User and system time, from Linux. */
+function ticksOf({ serverPids: [pid] }: Fleet): number {
+  const [, fields = ''] = readFileSync(`/proc/${pid ?? 0}/stat`, 'utf8').split(') ');
+  const [user = 0, system = 0] = fields.split(' ').slice(11, 13).map(Number);
+  return user + system;
 }
 
 async function submit(fleet: Fleet, signal: AbortSignal): Promise<void> {
@@ -104,6 +116,8 @@ async function beat(fleet: Fleet, signal: AbortSignal): Promise<number> {
 
 function rowsOf(lab: Lab, alone: readonly Round[], beside: readonly Round[], crowd: number): Row[] {
   const ratios = beside.map(({ completed }, n) => completed / (alone[n]?.completed ?? 1));
+  const perTask = (round?: Round) => (round?.ticks ?? 0) / Math.max(1, round?.completed ?? 0);
+  const cpu = beside.map((round, n) => perTask(round) / perTask(alone[n]));
   const beats = beside.map(({ beatMs }) => beatMs);
   const closed = beside.reduce((sum, round) => sum + round.closed, 0);
   const bytes = beside.map((round) => round.bytes);
@@ -130,6 +144,11 @@ function rowsOf(lab: Lab, alone: readonly Round[], beside: readonly Round[], cro
       '< 1 s',
       Math.max(...beats) < 1_000,
     ),
+    noted({
+      what: 'CPU of the server for each task, with listeners as a share of without',
+      measured: withSpread(cpu, percent),
+      numbers: { cpu },
+    }),
     noted({
       what: 'bytes that all listeners got in a round; listeners that were cut off',
       measured: `${count(median(bytes))}; ${closed}`,

@@ -16,7 +16,7 @@ export function eventRoutes(app: App, live: LiveEvents, open: OpenRequests): voi
         description:
           '"task" on every change of state, as TaskEvent; "stats" once a second, as Statistics; "gap" with ' +
           'how many events were "missed", when there were more than the reader, or all readers together, ' +
-          'could be sent. Sent in batches, four a second, fewer with more than 500 listeners.',
+          'could be sent. Sent in batches, four a second, fewer with more than 250 listeners.',
         produces: ['text/event-stream'],
         querystring: eventsQuerySchema,
         response: {
