@@ -1,5 +1,6 @@
 // Bad neighbours at full size: npm run hardening -- --help
 import { runLab } from '../shared/command.js';
+import { confinedKeys } from './scenarios/confined-keys.js';
 import { revokedSessions } from './scenarios/revoked-sessions.js';
 
 await runLab({
@@ -9,5 +10,5 @@ await runLab({
 locks, full disks, huge answers, expensive reads, hostile names, a Redis that loses keys or hangs. Each
 scenario has a small version in \`npm test\`. How each is measured: \`npm run hardening -- --help\` and the
 README of the lab.`,
-  scenarios: [revokedSessions],
+  scenarios: [revokedSessions, confinedKeys],
 });

@@ -5,6 +5,7 @@ import type { App, AppOptions, AppParts, Doors } from './app-parts.js';
 import { Auth } from './auth.js';
 import { BodyBudget } from './body-budget.js';
 import { parseJsonBodies } from './body-parsers.js';
+import { offerApi } from './callers-api.js';
 import { connectionLimits } from './connection-limits.js';
 import { Connections } from './connections.js';
 import { allowOrigins } from './cors.js';
@@ -62,6 +63,7 @@ export function buildApp(options: AppOptions): App {
   allowOrigins(app, parts.doors.corsOrigins);
   connections.watch(app);
   auth.watch(app);
+  offerApi(app, parts.api);
   parts.overload.watch(app, lobby);
   new BodyBudget(parts.requestBytes).watch(app);
   app.addHook('preClose', (done) => {
@@ -85,15 +87,15 @@ export function buildApp(options: AppOptions): App {
   app.register((scope: App, _options, done) => {
     taskRoutes(scope, parts, open);
     eventRoutes(scope, live, open);
-    queueRoutes(scope, parts);
-    limitRoutes(scope, parts);
-    statisticsRoutes(scope, parts);
-    scalingRoutes(scope, parts);
-    deadLetterRoutes(scope, parts);
+    queueRoutes(scope);
+    limitRoutes(scope);
+    statisticsRoutes(scope);
+    scalingRoutes(scope);
+    deadLetterRoutes(scope);
     workerRoutes(scope, parts, open);
-    fleetRoutes(scope, parts);
+    fleetRoutes(scope);
     operationRoutes(scope, parts);
-    keyRoutes(scope, parts);
+    keyRoutes(scope);
     pageRoutes(scope, parts, auth);
     done();
   });

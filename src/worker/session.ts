@@ -14,6 +14,7 @@ export class Session {
   readonly #log: Logger;
   #registered: Registered | null = null;
   #registering: Promise<void> | null = null;
+  #isAgain = false;
 
   constructor(api: WorkerApi, registration: Registration, log: Logger) {
     this.api = api;
@@ -24,6 +25,11 @@ export class Session {
   get terms(): Registered {
     if (this.#registered === null) throw new Error('The worker has not registered yet');
     return this.#registered;
+  }
+
+  /** What is held may have been claimed under a former id. */
+  get hasRegisteredAgain(): boolean {
+    return this.#isAgain;
   }
 
   get isOpen(): boolean {
@@ -61,6 +67,7 @@ export class Session {
       .register(this.#registration)
       .then((registered) => {
         this.#registered = registered;
+        this.#isAgain = true;
         this.#log.info({ worker_id: registered.workerId, was: unknownId }, 'registered again');
       })
       .finally(() => {

@@ -238,11 +238,13 @@ export class Worker implements AsyncDisposable {
   #composeBeat(): Heartbeat {
     const { used, free, size } = this.#slots;
     const { memoryShare, eventLoopDelayMs } = this.#pressure.read();
+    // A result that is not acknowledged counts as held: its task must not be given to another.
+    const held = [...this.#inFlight.named, ...this.#reports.unacknowledged];
     return {
       currentLoad: used,
       status: this.#isStopping ? 'draining' : 'active',
-      // A result that is not acknowledged counts as held: its task must not be given to another.
-      currentTasks: [...this.#inFlight.taskIds, ...this.#reports.unacknowledged],
+      currentTasks: held.map(({ taskId }) => taskId),
+      ...(this.#session.hasRegisteredAgain ? { leases: held.map(({ lease }) => lease) } : {}),
       availableCapacity: this.#isStopping ? 0 : free,
       maxCapacity: size,
       memoryUsage: memoryShare,
