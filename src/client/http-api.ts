@@ -121,6 +121,14 @@ import {
   workerFromWire,
   workerPageFromWire,
 } from '../protocol/workers-wire.js';
+import {
+  areReportAnswers,
+  isAcknowledged,
+  isHeartbeatAnswer,
+  isPollAnswer,
+  isRegistered,
+  isReleased,
+} from '../protocol/worker-answers.js';
 import { HttpTransport, type HttpOptions } from './http-transport.js';
 
 export type HttpApiOptions = HttpOptions;
@@ -288,6 +296,7 @@ export class HttpApi implements SluiceApi {
       await this.#http.post<RegisteredWire>(
         '/internal/workers/register',
         registrationToWire(registration),
+        { fits: isRegistered },
       ),
     );
   }
@@ -298,13 +307,13 @@ export class HttpApi implements SluiceApi {
       await this.#http.post<PollAnswerWire>(
         `${workerPath(workerId)}/poll`,
         pollToWire({ ...request, waitMs }),
-        { waitMs, signal },
+        { waitMs, signal, fits: isPollAnswer },
       ),
     );
   }
 
   async start(workerId: WorkerId, held: Held): Promise<void> {
-    await this.#http.post(`${workerPath(workerId)}/start`, heldToWire(held));
+    await this.#http.post(`${workerPath(workerId)}/start`, heldToWire(held), acknowledged);
   }
 
   async progress(
@@ -312,18 +321,21 @@ export class HttpApi implements SluiceApi {
     held: Held,
     progress: { readonly percent: number; readonly message?: string },
   ): Promise<void> {
-    await this.#http.post(`${workerPath(workerId)}/progress`, {
+    const body = {
       ...heldToWire(held),
       progress_percent: progress.percent,
       status_message: progress.message,
-    });
+    };
+    await this.#http.post(`${workerPath(workerId)}/progress`, body, acknowledged);
   }
 
   async report(workerId: WorkerId, reports: readonly Report[]): Promise<readonly ReportAnswer[]> {
     if (reports.length === 0) return [];
-    const { results } = await this.#http.post<ReportAnswersWire>(`${workerPath(workerId)}/result`, {
-      results: reports.map(reportToWire),
-    });
+    const { results } = await this.#http.post<ReportAnswersWire>(
+      `${workerPath(workerId)}/result`,
+      { results: reports.map(reportToWire) },
+      { fits: areReportAnswers(reports) },
+    );
     return results.map(reportAnswerFromWire);
   }
 
@@ -335,6 +347,7 @@ export class HttpApi implements SluiceApi {
     const { released, lost } = await this.#http.post<{ released: string[]; lost: string[] }>(
       `${workerPath(workerId)}/release`,
       { tasks: held.map(heldToWire) },
+      { fits: isReleased },
     );
     return { released: released.map(taskIdFromWire), lost: lost.map(taskIdFromWire) };
   }
@@ -344,12 +357,13 @@ export class HttpApi implements SluiceApi {
       await this.#http.post<HeartbeatAnswerWire>(
         `${workerPath(workerId)}/heartbeat`,
         heartbeatToWire(beat),
+        { fits: isHeartbeatAnswer },
       ),
     );
   }
 
   async deregister(workerId: WorkerId): Promise<void> {
-    await this.#http.post(`${workerPath(workerId)}/deregister`, {});
+    await this.#http.post(`${workerPath(workerId)}/deregister`, {}, acknowledged);
   }
 
   async listWorkers(page: PageRequest = {}): Promise<Page<WorkerView>> {
@@ -392,6 +406,8 @@ export class HttpApi implements SluiceApi {
     return sessionFromWire((await this.#http.exchange<SessionWire>('DELETE', path)).answer);
   }
 }
+
+const acknowledged = { fits: isAcknowledged };
 
 /** The JSON of the drafts, in pieces that one request may carry. */
 function* splitBatch(drafts: readonly TaskDraft[]): Generator<string[]> {

@@ -3,6 +3,7 @@ import { SluiceError } from '../domain/errors.js';
 import type { TaskId, WorkerId } from '../domain/ids.js';
 import type { RateLimit } from '../domain/queue-settings.js';
 import type { SluiceApi } from '../protocol/api.js';
+import { bounds } from '../protocol/bounds.js';
 import { anybody } from '../protocol/caller.js';
 import type {
   DeadLetterFilter,
@@ -43,7 +44,9 @@ import type {
   WorkerApi,
   WorkerView,
 } from '../protocol/workers-api.js';
+import type { AnswerBudget } from '../runtime/answer-budget.js';
 import { analyseDeadLetters, listDeadLetters } from '../store/dead-letters.js';
+import type { Database, Instant } from '../store/database.js';
 import { listTasks } from '../store/list-tasks.js';
 import { findQueueNames } from '../store/queues.js';
 import { findWorker, listWorkers, requestDrain } from '../store/workers.js';
@@ -87,6 +90,11 @@ export class Engine implements SluiceApi {
   /** Not null: servers of the other kind, with or without Redis, serve this database. */
   mixture(): string | null {
     return this.#parts.serving.mixture();
+  }
+
+  /** Shared with what sends the answers. */
+  get answers(): AnswerBudget {
+    return this.#context.answers;
   }
 
   databaseTrouble(): Promise<string | null> {
@@ -174,7 +182,7 @@ export class Engine implements SluiceApi {
   }
 
   listTasks(filter: TaskFilter, page: ListRequest = {}): Promise<Page<ListedTask>> {
-    return refusing(listTasks(this.#context.db, filter, page, instant(this.#context)));
+    return this.#list((db, now) => listTasks(db, filter, page, now));
   }
 
   cancelTask(taskId: TaskId): Promise<Cancellation> {
@@ -245,7 +253,7 @@ export class Engine implements SluiceApi {
   }
 
   listDeadLetters(filter: DeadLetterFilter, page: ListRequest = {}): Promise<DeadLetterPage> {
-    return refusing(listDeadLetters(this.#context.db, filter, page, instant(this.#context)));
+    return this.#list((db, now) => listDeadLetters(db, filter, page, now));
   }
 
   replayDeadLetters(
@@ -344,6 +352,12 @@ export class Engine implements SluiceApi {
     if (!known) throw new SluiceError('worker_not_found', `There is no worker ${workerId}.`);
     this.#parts.news.tell({ kind: 'draining', workerId });
     return this.getWorker(workerId);
+  }
+
+  #list<Listed>(read: (db: Database, now: Instant) => Promise<Listed>): Promise<Listed> {
+    const { answers, db } = this.#context;
+    const now = instant(this.#context);
+    return refusing(answers.within(bounds.answerBytes, () => read(db, now)));
   }
 }
 

@@ -61,12 +61,12 @@ export const taskDraftSchema = request(
         description: 'What a failure of this member does to its workflow; "halt" when absent',
       }),
     ),
-    run_at: Type.Optional(timestampSchema('Not before then; excludes delay_seconds')),
+    run_at: Type.Optional(timestampSchema('Not before then; at most 366 days ahead; excludes delay_seconds')),
     delay_seconds: Type.Optional(
       Type.Number({
         minimum: 0,
         maximum: 10 * oneYearSeconds,
-        description: 'Not before so long from now; excludes run_at',
+        description: 'Not before so long from now; at most 366 days; excludes run_at',
       }),
     ),
     dispatch_deadline_seconds: Type.Optional(
@@ -348,7 +348,7 @@ export const taskChangeSchema = request(
   'TaskChange',
   {
     priority: Type.Optional(prioritySchema),
-    run_at: Type.Optional(timestampSchema('Not before then')),
+    run_at: Type.Optional(timestampSchema('Not before then; at most 366 days ahead')),
   },
   { minProperties: 1, examples: [{ priority: 'high' }] },
 );

@@ -19,6 +19,7 @@ import { levelOf, type Queue, type ReadyEntry, type ReadyLane } from './ready-la
 import type {
   BucketLevel,
   Configuration,
+  Configured,
   ConfiguredQueue,
   Finished,
   Grant,
@@ -196,7 +197,7 @@ export class MemoryReadyQueue implements ReadyQueue {
     for (const queue of unblocked) this.#wakeFor(queue, nowMs);
   }
 
-  async configure({ limits, queues }: Configuration): Promise<true> {
+  async configure({ limits, queues }: Configuration): Promise<Configured | null> {
     const nowMs = this.#clock.nowMs();
     const changedLimits = limits.filter((limit) => this.#shared.configure(limit, nowMs));
     for (const { name } of changedLimits) {
@@ -205,7 +206,8 @@ export class MemoryReadyQueue implements ReadyQueue {
     const changed = queues.flatMap((configured) => this.#configure(configured, nowMs) ?? []);
     this.#wakeSharing(changedLimits.map(({ name }) => name));
     for (const queue of changed) this.#wakeFor(queue, nowMs);
-    return true;
+    if (!this.#isOpen) return null;
+    return { generation: this.#generation, lastGrant: this.#takes - 1 };
   }
 
   async missing(taskIds: readonly TaskId[]): Promise<readonly TaskId[]> {
@@ -248,6 +250,11 @@ export class MemoryReadyQueue implements ReadyQueue {
 
   trouble(): null {
     return null;
+  }
+
+  /** It is never away. */
+  onReturn(): () => void {
+    return () => undefined;
   }
 
   async close(): Promise<void> {

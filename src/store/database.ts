@@ -37,6 +37,14 @@ export class LockedError extends Error {
 }
 
 /**
+ * A day has no partition, and none could be made now. Nothing was written; it is the same for every
+ * task of that day.
+ */
+export class NoPartitionError extends Error {
+  override readonly name = 'NoPartitionError';
+}
+
+/**
  * For every connection. Without fresh statistics the planner joins a batch to the tasks by a hash
  * over a sequential scan: 2,000 rows a second instead of 130,000. Every statement here has an
  * index to use, so the other ways are switched off.

@@ -189,7 +189,6 @@ const excused = [
   'store/partitions.ts: findSql',
   'store/partitions.ts: detach',
   'store/partitions.ts: detach',
-  'store/partitions.ts: drop',
 ];
 
 it('R-AD7: the text of every statement is a constant of the program', () => {

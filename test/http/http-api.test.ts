@@ -33,7 +33,7 @@ describe('the same calls as in-process', () => {
     const draft = {
       taskType: 'chat',
       queue: 'remote/one',
-      runAt: new Date('2100-01-01T00:00:00Z'),
+      runAt: new Date(Date.now() + 30 * 86_400_000),
     };
     const receipt = await remote.submit({ ...draft, idempotencyKey: 'remote' });
     const again = await remote.submit({ ...draft, idempotencyKey: 'remote' });

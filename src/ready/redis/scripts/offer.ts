@@ -43,7 +43,8 @@ for number = 1, windowCount do
   numberOf[name] = numberOf[name] == nil and number
 end
 local states = readFields(statesKey, names)
-local lineRecords = call('EXISTS', leftKey) == 1 and readForWindows(leftKey) or {}
+-- One is its mark.
+local lineRecords = call('HLEN', leftKey) > 1 and readForWindows(leftKey) or {}
 
 -- A window is plain if it is short, holds something, and nothing was left of it, and its queue has no
 -- settings and no other window here. What comes behind its last is only joined to it: its lane stays
