@@ -16,16 +16,19 @@ export function eventRoutes(app: App, live: LiveEvents, open: OpenRequests): voi
         tags: ['Tasks'],
         summary: 'Follow tasks as server-sent events',
         description:
-          '"task" on every change of state, as TaskEvent; "stats" once a second, as Statistics.',
+          '"task" on every change of state, as TaskEvent; "stats" once a second, as Statistics; "gap" with ' +
+          'how many events were "missed", when there were more than the reader, or all readers together, ' +
+          'could be sent. Sent in batches, four a second, fewer with more than 250 listeners.',
         produces: ['text/event-stream'],
         querystring: eventsQuerySchema,
         response: {
           200: Type.String({ description: 'A stream that ends when its reader leaves' }),
         },
       },
-      config: { scope: 'read', confined: 'filtered' },
+      config: { scope: 'read', confined: 'filtered', refusals: ['refused'] },
     },
     async ({ api, holder, query }, reply) => {
+      live.refuseTooMany(holder?.keyId ?? null);
       const within = holder?.confinement ?? unconfined;
       const taskId = query.task_id === undefined ? null : taskIdFromWire(query.task_id);
       if (within.owner !== null && taskId === null) throw needsTask();
