@@ -111,12 +111,12 @@ export class QueueControl {
 
   async deleteLimit(name: string): Promise<void> {
     const answer = await deleteLimit(this.#context.db, name);
-    if (answer === 'missing') throw limitNotFound(name);
-    if (answer === 'in_use') {
+    if (answer.kind === 'missing') throw limitNotFound(name);
+    if (answer.kind === 'in_use') {
       const detail = `A queue uses the limit ${name}. Take it out of that queue's settings first.`;
       throw new SluiceError('limit_in_use', detail);
     }
-    this.#news.tell({ kind: 'limit deleted', name });
+    this.#news.tell({ kind: 'limit deleted', name, version: answer.version });
   }
 
   async #refuseUnknownLimits({ limits }: QueueSettings): Promise<void> {

@@ -45,6 +45,8 @@ class NoKeysError extends Error {
 export interface RunningServer {
   readonly url: string;
   readonly engine: Engine;
+  /** As /readyz answers. */
+  readiness(): ReturnType<ServerHealth['readiness']>;
   /** Ends long-polls and event streams, then the engine, then the database. */
   close(options?: CloseOptions): Promise<void>;
 }
@@ -64,9 +66,10 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
       overload: overload.refused,
     }));
     const { maxConnections } = options;
+    const health = healthOf(engine, () => asking);
     const app = buildApp({
       api: engine,
-      health: healthOf(engine, () => asking),
+      health,
       events: engine,
       metrics,
       log,
@@ -90,6 +93,7 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
     return {
       url,
       engine,
+      readiness: () => health.readiness(),
       close: async ({ drainMs = 0 } = {}) => {
         drain.begin();
         // While it still answers: what was started reports its results before it leaves.
