@@ -5,6 +5,7 @@ import type {
   DeadLetterPage,
   DeadLetterPattern,
 } from '../protocol/dead-letters-api.js';
+import { bounds } from '../protocol/bounds.js';
 import type { ListRequest } from '../protocol/tasks-api.js';
 import type { Instant, Queryable } from './database.js';
 import { lastTaskId, maxScannedRows, pageFrom, type ListedRow } from './list-tasks.js';
@@ -17,6 +18,8 @@ const firstTaskId = '00000000-0000-0000-0000-000000000000' as TaskId;
 
 /** The newest this many are analysed. */
 const maxAnalysed = 20_000;
+/** Anybody may invent queues, types and codes. */
+const maxPatterns = 1_000;
 
 /**
  * The walk: at most `maxScannedRows` dead letters in the order of their ids, by the index of one filter, the
@@ -141,10 +144,16 @@ export async function analyseDeadLetters(
        select queue, task_type, code, count(*) as count, min(ended_at) as first_seen,
          max(ended_at) as last_seen, (array_agg(id order by id desc))[1] as example_id
        from newest group by queue, task_type, code
+       order by count desc, queue, task_type, code limit ${maxPatterns}
+     ), measured as (
+       select pattern.*, example.error as example_error, sum(octet_length(example.error::text)) over (
+         order by count desc, pattern.queue, pattern.task_type, code
+         rows between unbounded preceding and 1 preceding
+       ) as bytes_before
+       from pattern join sluice.tasks example on example.id = pattern.example_id
      )
-     select pattern.*, example.error as example_error
-     from pattern join sluice.tasks example on example.id = pattern.example_id
-     order by pattern.count desc, pattern.queue, pattern.task_type, pattern.code`,
+     select * from measured where coalesce(bytes_before, 0) < ${bounds.answerBytes}
+     order by count desc, queue, task_type, code`,
     wanted({ within }),
   );
   return rows.map((row) => ({

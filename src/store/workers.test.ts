@@ -52,6 +52,19 @@ describeOnEveryDatabase('workers', (db) => {
     expect(await findWorker(db(), randomUUID() as WorkerId)).toBeNull();
   });
 
+  it('R-HA3: a list of them ends early when it passes 8 MiB, and its cursor leads to the rest', async () => {
+    const taskTypes = Array.from({ length: 5_000 }, (_, n) => String(n).padEnd(200, 'x'));
+    const workerIds = new Set<WorkerId>();
+    while (workerIds.size < 12) workerIds.add(await register({ taskTypes }));
+    const first = await listWorkers(db(), { limit: 1_000 });
+    expect(first.items).toHaveLength(9);
+    const cursor = first.nextCursor ?? '';
+    const rest = await listWorkers(db(), { limit: 1_000, cursor });
+    expect(rest.nextCursor).toBeNull();
+    const listed = [...first.items, ...rest.items].map(({ workerId }) => workerId);
+    expect(new Set(listed)).toEqual(workerIds);
+  });
+
   it('registering the same id again changes nothing', async () => {
     const workerId = await register({ name: 'first' });
     await registerWorker(db(), workerId, { capacity: 9, name: 'second' }, atSecond(5));

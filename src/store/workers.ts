@@ -1,4 +1,5 @@
 import type { Lease, TaskId, WorkerId } from '../domain/ids.js';
+import { bounds } from '../protocol/bounds.js';
 import type { Page, PageRequest } from '../protocol/page.js';
 import type { Heartbeat, Held, Registration, WorkerView } from '../protocol/workers-api.js';
 import { column, heldColumns, sparseColumn } from './columns.js';
@@ -228,14 +229,25 @@ export async function findWorkers(
   return rows.map((row) => ({ ...toView(row), owner: row.owner }));
 }
 
+/** A worker may name 10,000 types and queues: up to the one that takes the answer past 8 MiB. */
+function fitting(page: string): string {
+  return `select ${columns}, found from (
+    select page.*, count(*) over () as found, sum(octet_length(page::text)) over (
+      order by id rows between unbounded preceding and 1 preceding
+    ) as bytes_before
+    from (${page}) page
+  ) measured where coalesce(bytes_before, 0) < ${bounds.answerBytes} order by id`;
+}
+
 export async function listWorkers(db: Queryable, page: PageRequest): Promise<Page<WorkerView>> {
   const limit = page.limit ?? defaultPageLimit;
-  const rows = await db.query<WorkerRow>(
-    `select ${columns} from sluice.workers
-     where $1::uuid is null or id > $1::uuid order by id limit $2`,
+  const rows = await db.query<WorkerRow & { found: number }>(
+    fitting(`select ${columns} from sluice.workers
+      where $1::uuid is null or id > $1::uuid order by id limit $2`),
     [page.cursor === undefined ? null : decodeIdCursor(page.cursor), limit],
   );
-  const last = rows.length < limit ? undefined : rows.at(-1);
+  const isFull = rows.length === limit || rows.length < (rows[0]?.found ?? 0);
+  const last = isFull ? rows.at(-1) : undefined;
   return {
     items: rows.map(toView),
     nextCursor: last === undefined ? null : encodeCursor(last.id),
@@ -245,8 +257,8 @@ export async function listWorkers(db: Queryable, page: PageRequest): Promise<Pag
 /** Index: workers_living, so that the dead of a day are not read. */
 export async function findActiveWorkers(db: Queryable, limit: number): Promise<WorkerView[]> {
   const rows = await db.query<WorkerRow>(
-    `select ${columns} from sluice.workers
-     where status <> 'dead' and status = 'active' order by id limit $1`,
+    fitting(`select ${columns} from sluice.workers
+      where status <> 'dead' and status = 'active' order by id limit $1`),
     [limit],
   );
   return rows.map(toView);
