@@ -5,6 +5,7 @@ import { hungRedis } from './scenarios/hung-redis.js';
 import { lostKeys } from './scenarios/lost-keys.js';
 import { missingPartitions } from './scenarios/missing-partitions.js';
 import { reshard } from './scenarios/reshard.js';
+import { rollingRestarts } from './scenarios/rolling-restarts.js';
 import { revokedSessions } from './scenarios/revoked-sessions.js';
 
 await runLab({
@@ -14,5 +15,13 @@ await runLab({
 locks, full disks, huge answers, expensive reads, hostile names, a Redis that loses keys or hangs. Each
 scenario has a small version in \`npm test\`. How each is measured: \`npm run hardening -- --help\` and the
 README of the lab.`,
-  scenarios: [foreignAnswers, revokedSessions, missingPartitions, hungRedis, lostKeys, reshard],
+  scenarios: [
+    foreignAnswers,
+    rollingRestarts,
+    revokedSessions,
+    missingPartitions,
+    hungRedis,
+    lostKeys,
+    reshard,
+  ],
 });

@@ -1,3 +1,4 @@
+import { attemptErrorCodes, type AttemptError } from '../domain/attempt-error.js';
 import type { TaskId, WorkerId } from '../domain/ids.js';
 import type { TaskEvent } from '../protocol/events.js';
 import { bounds } from '../protocol/bounds.js';
@@ -8,6 +9,7 @@ import { claimTasks, type Claim as WantedClaim, type ClaimedRow } from '../store
 import type { KnownAttempt } from '../store/finish-tasks.js';
 import { Arrivals, type Arriving, type EarlyClaims } from './arrivals.js';
 import { instant, judgeDatabaseFailure, tellAll, type EngineContext } from './context.js';
+import type { AttemptEnd, EndAttempts } from './end-attempts.js';
 import { newLease } from './new-lease.js';
 import type { PollWaiters } from './poll-waiters.js';
 import type { RecentWork } from './recent-work.js';
@@ -32,6 +34,7 @@ interface Granted {
 }
 
 export interface ClaimParts {
+  readonly endAttempts: EndAttempts;
   readonly slots: Slots;
   readonly recent: RecentWork;
   readonly waiters: PollWaiters;
@@ -53,6 +56,7 @@ export class Claim {
   readonly #onRefused: ClaimParts['onRefused'];
   readonly #slots: Slots;
   readonly #recent: RecentWork;
+  readonly #endAttempts: EndAttempts;
   readonly #arrivals: Arrivals;
   readonly #batcher: Batcher<Wish, ClaimedRow | null>;
   readonly #offerAgain: ClaimParts['offerAgain'];
@@ -60,9 +64,10 @@ export class Claim {
 
   constructor(
     context: EngineContext,
-    { slots, recent, waiters, offerAgain, onRefused }: ClaimParts,
+    { endAttempts, slots, recent, waiters, offerAgain, onRefused }: ClaimParts,
   ) {
     this.#context = context;
+    this.#endAttempts = endAttempts;
     this.#onRefused = onRefused;
     this.#slots = slots;
     this.#recent = recent;
@@ -128,7 +133,8 @@ export class Claim {
       if (claim?.kind === 'failed') failed.push({ entry, error: claim.error });
       else if (claim?.outcome) {
         const { bytes } = claim.outcome;
-        claimed.push({ task: toClaimedTask(claim.outcome, entry), bytes });
+        const task = toClaimedTask(claim.outcome, entry);
+        if (task !== null) claimed.push({ task, bytes });
       }
     }
     // Committed or not, nobody knows: the sweeper offers again what is still queued.
@@ -215,6 +221,7 @@ export class Claim {
       await (isFull ? this.#putBack(refused) : ready.refund(refused));
       this.#onRefused(refused);
     }
+    if (rows.some(isWithoutInput)) await this.#endWithoutInput(rows.filter(isWithoutInput));
     return outcomes;
   }
 
@@ -232,10 +239,36 @@ export class Claim {
     await this.#offerAgain(entries.map(({ taskId }) => taskId));
   }
 
+  /**
+   * A task whose parameters are missing is claimed and never handed out: its attempt ends here. Should
+   * that fail, no heartbeat names the attempt, and it goes back like any answer that was lost.
+   */
+  async #endWithoutInput(rows: readonly ClaimedRow[]): Promise<void> {
+    try {
+      await this.#endAttempts.end(rows.map(withoutInput));
+    } catch (error) {
+      this.#context.log.error({ err: error }, 'attempts without parameters could not be ended');
+    }
+  }
+
   #wanted({ entry: { taskId, grant }, workerId, start }: Wish): WantedClaim {
     const known = this.#recent.takeTask(taskId);
     return { taskId, workerId, lease: newLease(grant), start, known };
   }
+}
+
+function isWithoutInput({ parameters }: ClaimedRow): boolean {
+  return parameters === null;
+}
+
+function withoutInput({ taskId, lease }: ClaimedRow): AttemptEnd {
+  const reason = 'its parameters are missing';
+  const error: AttemptError = {
+    code: attemptErrorCodes.inputMissing,
+    message: 'The parameters of the task are not in the database. Submit it again.',
+    retriable: false,
+  };
+  return { taskId, lease, outcome: 'failed', error, next: { kind: 'dead_letter', reason } };
 }
 
 function toClaimedEvent({ wish: { entry, start }, row }: Granted, at: Date): TaskEvent {
@@ -270,7 +303,9 @@ function toKnown(row: ClaimedRow, { lane }: Taken): KnownAttempt {
   return { lane, priority, cost, workerId, attempt, startedAtMs };
 }
 
-function toClaimedTask(row: ClaimedRow, { effectivePriority }: Taken): ClaimedTask {
+/** Null: its attempt has ended already. */
+function toClaimedTask(row: ClaimedRow, { effectivePriority }: Taken): ClaimedTask | null {
+  if (row.parameters === null) return null;
   return {
     taskId: row.taskId,
     taskType: row.taskType,

@@ -83,6 +83,7 @@ export function joinParts(
   const endAttempts = new EndAttempts(context, feeder, slots);
   const admission = new Admission(context, queues);
   const claim = new Claim(context, {
+    endAttempts,
     slots,
     recent,
     waiters,

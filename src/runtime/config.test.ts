@@ -44,6 +44,7 @@ describe('checkServeConfig', () => {
         openMetrics: false,
         trustProxy: [],
         maxConnections: 10_000,
+        drainMs: 5_000,
         logLevel: 'info',
         logPayloads: false,
       },

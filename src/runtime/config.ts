@@ -70,6 +70,7 @@ export interface ServeConfig {
   /** Who is believed where a call comes from. */
   readonly trustProxy: readonly string[];
   readonly maxConnections: number;
+  readonly drainMs: number;
   readonly logLevel: string;
   readonly logPayloads: boolean;
 }
@@ -223,6 +224,14 @@ export const serveSettings = {
     [],
     'proxies in front that are believed who calls and whether by TLS (X-Forwarded-…)',
   ),
+  drainMs: setting(
+    '--drain-seconds',
+    ['SLUICE_DRAIN_MS'],
+    whole(0, 3_600_000),
+    5_000,
+    'how long a server still answers after SIGTERM, for load balancers to notice',
+    secondsAsMs(0, 3_600_000),
+  ),
   maxConnections: setting(
     '--max-connections',
     ['SLUICE_MAX_CONNECTIONS'],
@@ -274,6 +283,7 @@ export function checkServeConfig(sources: ConfigSources): CheckedConfig {
     openMetrics: read('openMetrics', serveSettings.openMetrics),
     trustProxy: read('trustProxy', serveSettings.trustProxy),
     maxConnections: read('maxConnections', serveSettings.maxConnections),
+    drainMs: read('drainMs', serveSettings.drainMs),
     logLevel: read('logLevel', serveSettings.logLevel),
     logPayloads: read('logPayloads', serveSettings.logPayloads),
   };
@@ -337,6 +347,7 @@ function toConfig(given: Given, sources: ConfigSources): ServeConfig {
     openMetrics: given.openMetrics,
     trustProxy: given.trustProxy,
     maxConnections: given.maxConnections,
+    drainMs: given.drainMs,
     logLevel,
     logPayloads: given.logPayloads,
   };

@@ -2,6 +2,7 @@ import type { SluiceApi } from '../protocol/api.js';
 import type { AnswerBudget } from '../runtime/answer-budget.js';
 import type { Logger } from '../runtime/log.js';
 import type { ConnectionLimits } from './connection-limits.js';
+import type { Drain } from './drain.js';
 import type { Overload } from './overload.js';
 import type { EventSource, KeyRing, Metrics, ServerHealth } from './ports.js';
 
@@ -21,6 +22,7 @@ export interface AppParts {
   readonly keys: KeyRing;
   readonly doors: Doors;
   readonly overload: Overload;
+  readonly drain: Drain;
   /** Of all answers under way; shared with what reads them. */
   readonly answers: AnswerBudget;
 }
@@ -35,11 +37,10 @@ export interface Doors {
   readonly trustProxy: readonly string[];
 }
 
-type Bounded =
-  'taskBytes' | 'requestBytes' | 'connections' | 'doors' | 'keys' | 'overload' | 'answers';
+type Supplied = 'taskBytes' | 'requestBytes' | 'keys' | 'overload' | 'drain' | 'answers';
 
-export type AppOptions = Omit<AppParts, Bounded> &
-  Partial<Pick<AppParts, 'taskBytes' | 'requestBytes' | 'keys' | 'overload' | 'answers'>> & {
+export type AppOptions = Omit<AppParts, Supplied | 'connections' | 'doors'> &
+  Partial<Pick<AppParts, Supplied>> & {
     readonly doors?: Partial<Doors>;
     readonly connections?: Partial<ConnectionLimits>;
   };

@@ -40,7 +40,8 @@ export interface ClaimedRow {
   readonly taskId: TaskId;
   readonly taskType: string;
   readonly queue: string;
-  readonly parameters: JsonObject;
+  /** Null: the row that holds them is missing. */
+  readonly parameters: JsonObject | null;
   readonly timeoutSeconds: number;
   readonly attempt: number;
   readonly lease: Lease;
@@ -168,7 +169,7 @@ interface Row {
   readonly lapses_ms: number;
   readonly waited_ms: number;
   readonly bytes: number;
-  /** Null: they are known. */
+  /** Null: they are known, or their row is missing. */
   readonly parameters: JsonObject | null;
 }
 
@@ -328,8 +329,8 @@ async function claimUnknown(
   });
 }
 
-function parametersIn(known: KnownTask | null | undefined): JsonObject {
-  return JSON.parse(known?.parametersJson ?? '{}') as JsonObject;
+function parametersIn(known: KnownTask | null | undefined): JsonObject | null {
+  return known ? (JSON.parse(known.parametersJson) as JsonObject) : null;
 }
 
 function oldestGrantOf(claims: readonly Claim[]): number {

@@ -132,15 +132,18 @@ begin
 end
 $$;
 
--- Copies the inputs of tasks that are kept to a table "…_kept". Again it copies what is missing there.
+-- Copies the inputs of tasks that are kept to a table "…_kept". Again it copies what is missing there. One
+-- server at a time, under a lock that `replace_inputs_of` needs as well: the copies of others would
+-- keep it from its lock on the table.
 create function sluice.copy_kept_inputs_of(day date) returns void
 language plpgsql
 as $$
 declare
   child text := 'task_inputs_' || to_char(day, 'YYYYMMDD');
 begin
+  perform pg_advisory_xact_lock(hashtext('sluice.copy_kept_inputs_of'));
   execute format(
-    'create table if not exists sluice.%I (like sluice.task_inputs including all)', child || '_kept'
+    'create table if not exists sluice.%I (like sluice.%I including all)', child || '_kept', child
   );
   execute format(
     'insert into sluice.%I
@@ -162,6 +165,7 @@ as $$
 declare
   child text := 'task_inputs_' || to_char(day, 'YYYYMMDD');
 begin
+  perform pg_advisory_xact_lock(hashtext('sluice.copy_kept_inputs_of'));
   perform pg_advisory_xact_lock(hashtext('sluice.ensure_partition'));
   lock table only sluice.task_inputs in access exclusive mode;
   -- Tasks that came, or went from one table to the other, while they were copied.
