@@ -1,11 +1,16 @@
 // Bad neighbours at full size: npm run hardening -- --help
 import { runLab } from '../shared/command.js';
 import { foreignAnswers } from './scenarios/foreign-answers.js';
-import { missingPartitions } from './scenarios/missing-partitions.js';
+import { hugeAnswers } from './scenarios/huge-answers.js';
+import { hungRedis } from './scenarios/hung-redis.js';
+import { lostKeys } from './scenarios/lost-keys.js';
 import { misconfigured } from './scenarios/misconfigured.js';
+import { missingPartitions } from './scenarios/missing-partitions.js';
 import { postgresFailover } from './scenarios/postgres-failover.js';
-import { rollingRestarts } from './scenarios/rolling-restarts.js';
+import { reshard } from './scenarios/reshard.js';
 import { revokedSessions } from './scenarios/revoked-sessions.js';
+import { rollingRestarts } from './scenarios/rolling-restarts.js';
+import { slowReads } from './scenarios/slow-reads.js';
 
 await runLab({
   name: 'hardening',
@@ -18,6 +23,11 @@ README of the lab.`,
     foreignAnswers,
     rollingRestarts,
     revokedSessions,
+    hugeAnswers,
+    slowReads,
+    hungRedis,
+    lostKeys,
+    reshard,
     missingPartitions,
     postgresFailover,
     misconfigured,

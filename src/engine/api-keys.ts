@@ -70,6 +70,7 @@ export class ApiKeys implements KeyApi {
   readonly #stopListening: () => void;
   #needed = false;
   #readAtMs: number | null = null;
+  #nextWholeMs = -Infinity;
   /** When the read of the present copy began, by the clock of this process. */
   #copiedMs = -Infinity;
   #reading: Promise<void> = Promise.resolve();
@@ -264,16 +265,28 @@ export class ApiKeys implements KeyApi {
 
   async #read(): Promise<void> {
     const { db } = this.#context;
-    const since = this.#readAtMs === null ? null : new Date(this.#readAtMs - overlapMs);
-    const readAtMs = this.#nowMs();
     const copiedMs = performance.now();
+    const isWhole = this.#readAtMs === null || copiedMs >= this.#nextWholeMs;
+    const since = isWhole ? null : new Date((this.#readAtMs ?? 0) - overlapMs);
+    const readAtMs = this.#nowMs();
     const keys = await findKeysChanged(db, since);
     const needed = this.#needed || keys.length > 0 || (since === null && (await wasAnyKeyMade(db)));
     this.#readAtMs = readAtMs;
     this.#copiedMs = copiedMs;
     const isNewlyNeeded = needed && !this.#needed;
     this.#needed = needed;
-    if (this.#learn(keys) || isNewlyNeeded) this.#tellEnded();
+    // A revocation that committed later than the overlap is in no read of what changed.
+    const hasEnded = isWhole && this.#keepOnly(keys);
+    if (isWhole) this.#nextWholeMs = copiedMs + this.#context.settings.rereadIntervalMs;
+    if (this.#learn(keys) || hasEnded || isNewlyNeeded) this.#tellEnded();
+  }
+
+  /** True: one that was good is not any more. Reads come one after the other: no key is newer than this. */
+  #keepOnly(keys: readonly StoredKey[]): boolean {
+    const good = new Set(keys.map(({ id }) => id));
+    const ended = [...this.#known.keys()].filter((id) => !good.has(id));
+    for (const id of ended) this.#forget(id);
+    return ended.length > 0;
   }
 
   /** True: one that was good is not any more. */

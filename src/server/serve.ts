@@ -116,15 +116,19 @@ function refuseToBeReached(host: string): void {
   );
 }
 
+/** Health checks are open to strangers: which Redis it is, and what it said, is in the log. */
+const readyQueueAway = 'Redis does not answer, or refuses to. The log of the server says why.';
+
 function healthOf(engine: Engine, asking: () => Asking | null): ServerHealth {
   return {
-    degradation: () => engine.readyQueueTrouble(),
+    degradation: () => (engine.readyQueueTrouble() === null ? null : readyQueueAway),
     notes: () => {
       const isFailing = (asking()?.failure ?? null) !== null;
       return isFailing ? ['Asking for workers fails; GET /api/v1/scaling says why.'] : [];
     },
     async readiness() {
-      const trouble = (await engine.databaseTrouble()) ?? engine.readyQueueTrouble();
+      const isAway = engine.readyQueueTrouble() !== null;
+      const trouble = (await engine.databaseTrouble()) ?? (isAway ? readyQueueAway : null);
       if (trouble !== null) return { ready: false, code: 'unavailable', reason: trouble };
       const reason = engine.notServing();
       return reason === null ? { ready: true } : { ready: false, code: 'standby', reason };
