@@ -1,5 +1,6 @@
 // Bad neighbours at full size: npm run hardening -- --help
 import { runLab } from '../shared/command.js';
+import { confinedKeys } from './scenarios/confined-keys.js';
 import { foreignAnswers } from './scenarios/foreign-answers.js';
 import { hugeAnswers } from './scenarios/huge-answers.js';
 import { hungRedis } from './scenarios/hung-redis.js';
@@ -23,6 +24,7 @@ README of the lab.`,
     foreignAnswers,
     rollingRestarts,
     revokedSessions,
+    confinedKeys,
     hugeAnswers,
     slowReads,
     hungRedis,
