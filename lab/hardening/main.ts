@@ -1,9 +1,16 @@
 // Bad neighbours at full size: npm run hardening -- --help
 import { runLab } from '../shared/command.js';
 import { foreignAnswers } from './scenarios/foreign-answers.js';
+import { hugeAnswers } from './scenarios/huge-answers.js';
+import { hungRedis } from './scenarios/hung-redis.js';
+import { lostKeys } from './scenarios/lost-keys.js';
+import { misconfigured } from './scenarios/misconfigured.js';
 import { missingPartitions } from './scenarios/missing-partitions.js';
-import { rollingRestarts } from './scenarios/rolling-restarts.js';
+import { postgresFailover } from './scenarios/postgres-failover.js';
+import { reshard } from './scenarios/reshard.js';
 import { revokedSessions } from './scenarios/revoked-sessions.js';
+import { rollingRestarts } from './scenarios/rolling-restarts.js';
+import { slowReads } from './scenarios/slow-reads.js';
 
 await runLab({
   name: 'hardening',
@@ -12,5 +19,17 @@ await runLab({
 locks, full disks, huge answers, expensive reads, hostile names, a Redis that loses keys or hangs. Each
 scenario has a small version in \`npm test\`. How each is measured: \`npm run hardening -- --help\` and the
 README of the lab.`,
-  scenarios: [foreignAnswers, rollingRestarts, revokedSessions, missingPartitions],
+  scenarios: [
+    foreignAnswers,
+    rollingRestarts,
+    revokedSessions,
+    hugeAnswers,
+    slowReads,
+    hungRedis,
+    lostKeys,
+    reshard,
+    missingPartitions,
+    postgresFailover,
+    misconfigured,
+  ],
 });

@@ -45,15 +45,19 @@ import type {
 } from '../protocol/workers-api.js';
 import type { AnswerBudget } from '../runtime/answer-budget.js';
 import { analyseDeadLetters, listDeadLetters } from '../store/dead-letters.js';
-import type { Database, Instant } from '../store/database.js';
+import type { Instant, Queryable } from '../store/database.js';
 import { listTasks } from '../store/list-tasks.js';
 import { findWorker, listWorkers, requestDrain } from '../store/workers.js';
 import type { ApiKeys } from './api-keys.js';
+import { Cached } from './cached.js';
 import { asRefusal, instant, type EngineContext } from './context.js';
 import { joinParts, type EngineParts } from './engine-parts.js';
 import type { Scaler } from './scaler.js';
 import type { Role } from './serving.js';
 import { getStatistics } from './statistics.js';
+
+/** What counts many tasks is computed once in so long, however many callers ask. */
+const lookedAtForMs = 1_000;
 
 /** The use cases, joined: everything that can be asked of Sluice, in this process. */
 export class Engine implements SluiceApi {
@@ -63,12 +67,19 @@ export class Engine implements SluiceApi {
   readonly scaler: Scaler;
   readonly #context: EngineContext;
   readonly #parts: EngineParts;
+  readonly #statistics: Cached<Statistics>;
+  readonly #analysis: Cached<DeadLetterPattern[]>;
   #closing: Promise<void> | null = null;
 
   constructor(context: EngineContext, role: Role, onStandby: (message: string) => void) {
     this.#context = context;
     this.#parts = joinParts(context, role, { isClosing: () => this.#closing !== null, onStandby });
     this.keys = this.#parts.keys;
+    const { line, throughput, admission } = this.#parts;
+    this.#statistics = new Cached(lookedAtForMs, () =>
+      getStatistics(context, line, throughput, admission),
+    );
+    this.#analysis = new Cached(lookedAtForMs, () => analyseDeadLetters(context.db.reads));
     this.scaler = this.#parts.scaler;
   }
 
@@ -219,9 +230,7 @@ export class Engine implements SluiceApi {
   }
 
   getStatistics(): Promise<Statistics> {
-    return refusing(
-      getStatistics(this.#context, this.#parts.line, this.#parts.throughput, this.#parts.admission),
-    );
+    return refusing(this.#statistics.get());
   }
 
   getScaling(): Promise<Scaling> {
@@ -240,7 +249,7 @@ export class Engine implements SluiceApi {
   }
 
   analyseDeadLetters(): Promise<readonly DeadLetterPattern[]> {
-    return refusing(analyseDeadLetters(this.#context.db));
+    return refusing(this.#analysis.get());
   }
 
   register(registration: Registration): Promise<Registered> {
@@ -292,11 +301,11 @@ export class Engine implements SluiceApi {
   }
 
   listWorkers(page: PageRequest = {}): Promise<Page<WorkerView>> {
-    return refusing(listWorkers(this.#context.db, page));
+    return refusing(listWorkers(this.#context.db.reads, page));
   }
 
   async getWorker(workerId: WorkerId): Promise<WorkerView> {
-    const worker = await refusing(findWorker(this.#context.db, workerId));
+    const worker = await refusing(findWorker(this.#context.db.reads, workerId));
     if (worker === null) {
       throw new SluiceError('worker_not_found', `There is no worker ${workerId}.`);
     }
@@ -330,10 +339,10 @@ export class Engine implements SluiceApi {
     return this.getWorker(workerId);
   }
 
-  #list<Listed>(read: (db: Database, now: Instant) => Promise<Listed>): Promise<Listed> {
+  #list<Listed>(read: (db: Queryable, now: Instant) => Promise<Listed>): Promise<Listed> {
     const { answers, db } = this.#context;
     const now = instant(this.#context);
-    return refusing(answers.within(bounds.answerBytes, () => read(db, now)));
+    return refusing(answers.within(bounds.answerBytes, () => read(db.reads, now)));
   }
 }
 

@@ -107,7 +107,7 @@ export class Fleet {
 
   /** Those that live. */
   async #read(workerIds: readonly WorkerId[]): Promise<KnownWorker[]> {
-    const rows = await findWorkers(this.#context.db, workerIds);
+    const rows = await findWorkers(this.#context.db.vital, workerIds);
     return rows
       .filter(({ status }) => status !== 'dead')
       .map((row) => {

@@ -130,7 +130,7 @@ export class Heartbeat {
     const unknown = [...inHand].filter((taskId) => !ours.has(taskId));
     if (unknown.length === 0) return [];
     // Leases of its former id, from before it registered again, stay good under this one.
-    const adopted = new Set(await adoptTasks(this.#context.db, worker.workerId, unknown));
+    const adopted = new Set(await adoptTasks(this.#context.db.vital, worker.workerId, unknown));
     return unknown.filter((taskId) => !adopted.has(taskId));
   }
 

@@ -62,12 +62,12 @@ export class QueueControl {
   }
 
   async listQueues(page: PageRequest): Promise<Page<QueueView>> {
-    const { items, nextCursor } = await listQueues(this.#context.db, page);
+    const { items, nextCursor } = await listQueues(this.#context.db.reads, page);
     return { items: await this.#views(items), nextCursor };
   }
 
   async getQueue(name: string): Promise<QueueView> {
-    const queue = await findQueue(this.#context.db, name);
+    const queue = await findQueue(this.#context.db.reads, name);
     if (queue === null) throw new SluiceError('queue_not_found', `There is no queue ${name}.`);
     return this.#view(queue);
   }
@@ -92,11 +92,11 @@ export class QueueControl {
   }
 
   async listLimits(): Promise<readonly LimitView[]> {
-    return this.#limitViews(await listLimits(this.#context.db));
+    return this.#limitViews(await listLimits(this.#context.db.reads));
   }
 
   async getLimit(name: string): Promise<LimitView> {
-    const limit = await findLimit(this.#context.db, name);
+    const limit = await findLimit(this.#context.db.reads, name);
     if (limit === null) throw limitNotFound(name);
     return this.#limitView(limit);
   }

@@ -38,7 +38,7 @@ export class Read {
   async getTask(taskId: TaskId, history: boolean): Promise<TaskView> {
     const { db, answers } = this.#context;
     const task = await answers.within(taskBytes + (history ? bounds.answerBytes : 0), () =>
-      findTask(db, taskId, history, instant(this.#context)),
+      findTask(db.reads, taskId, history, instant(this.#context)),
     );
     if (task === null) throw taskNotFound(taskId);
     return task;

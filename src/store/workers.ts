@@ -110,7 +110,7 @@ export async function beatAll(
   const latest = [...new Map(beats.map((beat) => [beat.workerId, beat])).values()].sort(
     (one, other) => (one.workerId < other.workerId ? -1 : 1),
   );
-  const rows = await db.query<BeatRow>(beatSql, [
+  const rows = await db.vital.query<BeatRow>(beatSql, [
     column(latest, ({ workerId }) => workerId),
     column(latest, ({ heartbeat }) => heartbeat.status),
     column(latest, ({ heartbeat }) => heartbeat.currentLoad),
