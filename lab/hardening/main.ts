@@ -1,5 +1,6 @@
 // Bad neighbours at full size: npm run hardening -- --help
 import { runLab } from '../shared/command.js';
+import { confinedKeys } from './scenarios/confined-keys.js';
 import { foreignAnswers } from './scenarios/foreign-answers.js';
 import { hugeAnswers } from './scenarios/huge-answers.js';
 import { hungRedis } from './scenarios/hung-redis.js';
@@ -23,15 +24,16 @@ README of the lab.`,
   scenarios: [
     foreignAnswers,
     rollingRestarts,
-    listeners,
     revokedSessions,
-    missingPartitions,
+    confinedKeys,
     hugeAnswers,
     slowReads,
     hungRedis,
     lostKeys,
     reshard,
+    missingPartitions,
     postgresFailover,
     misconfigured,
+    listeners,
   ],
 });

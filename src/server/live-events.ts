@@ -1,6 +1,7 @@
 import type { OutgoingHttpHeaders, ServerResponse } from 'node:http';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { FastifyReply } from 'fastify';
+import { isConfined, reachesQueue, type Confinement } from '../domain/confinement.js';
 import { SluiceError } from '../domain/errors.js';
 import type { TaskId } from '../domain/ids.js';
 import type { SluiceApi } from '../protocol/api.js';
@@ -14,6 +15,8 @@ import type { EventSource } from './ports.js';
 export interface EventFilter {
   readonly queue: string | null;
   readonly taskId: TaskId | null;
+  /** What the caller reaches. A confined caller's right to `taskId` was checked before. */
+  readonly within: Confinement;
 }
 
 interface Listener {
@@ -68,8 +71,8 @@ export interface LiveEventsParts {
 export class LiveEvents {
   readonly #parts: LiveEventsParts;
   readonly #listeners = new Set<Listener>();
-  /** By queue, then by task; null: all of them. */
-  readonly #channels = new Map<string | null, Map<TaskId | null, Channel>>();
+  /** By queue, then by task, null being all of them; then one for each confinement. */
+  readonly #channels = new Map<string | null, Map<TaskId | null, Channel[]>>();
   readonly #perKey = new Map<string, number>();
   #unsubscribe: (() => void) | null = null;
   #timer: NodeJS.Timeout | null = null;
@@ -141,23 +144,24 @@ export class LiveEvents {
   }
 
   #channelOf(filter: EventFilter): Channel {
-    const { queue, taskId } = filter;
-    const ofQueue = this.#channels.get(queue) ?? new Map<TaskId | null, Channel>();
+    const { queue, taskId, within } = filter;
+    const ofQueue = this.#channels.get(queue) ?? new Map<TaskId | null, Channel[]>();
     this.#channels.set(queue, ofQueue);
-    const channel = ofQueue.get(taskId) ?? {
-      filter,
-      listeners: new Set(),
-      frames: [],
-      bytes: 0,
-      missed: 0,
-    };
-    ofQueue.set(taskId, channel);
+    const ofTask = ofQueue.get(taskId) ?? [];
+    ofQueue.set(taskId, ofTask);
+    const known = ofTask.find((channel) => isSame(channel.filter.within, within));
+    if (known !== undefined) return known;
+    const channel = { filter, listeners: new Set<Listener>(), frames: [], bytes: 0, missed: 0 };
+    ofTask.push(channel);
     return channel;
   }
 
-  #forget({ filter: { queue, taskId } }: Channel): void {
+  #forget(channel: Channel): void {
+    const { queue, taskId } = channel.filter;
     const ofQueue = this.#channels.get(queue);
-    ofQueue?.delete(taskId);
+    const left = (ofQueue?.get(taskId) ?? []).filter((one) => one !== channel);
+    if (left.length > 0) ofQueue?.set(taskId, left);
+    else ofQueue?.delete(taskId);
     if (ofQueue?.size === 0) this.#channels.delete(queue);
   }
 
@@ -168,15 +172,16 @@ export class LiveEvents {
       const ofQueue = this.#channels.get(queue);
       if (ofQueue === undefined) continue;
       for (const taskId of [null, event.taskId]) {
-        const channel = ofQueue.get(taskId);
-        if (channel === undefined) continue;
-        if (channel.bytes >= this.#batchBytes) {
-          channel.missed += 1;
-          continue;
+        for (const channel of ofQueue.get(taskId) ?? []) {
+          if (!reachesQueue(channel.filter.within, event.queue)) continue;
+          if (channel.bytes >= this.#batchBytes) {
+            channel.missed += 1;
+            continue;
+          }
+          text ??= frame('task', taskEventToWire(event));
+          channel.frames.push(text);
+          channel.bytes += text.length;
         }
-        text ??= frame('task', taskEventToWire(event));
-        channel.frames.push(text);
-        channel.bytes += text.length;
       }
     }
   }
@@ -219,7 +224,7 @@ export class LiveEvents {
     const statistics = this.#statistics ?? '';
     this.#statistics = null;
     return [...this.#channels.values()]
-      .flatMap((ofQueue) => [...ofQueue.values()])
+      .flatMap((ofQueue) => [...ofQueue.values()].flat())
       .map((channel) => toBatch(channel, statistics))
       .filter(({ buffer }) => buffer.length > 0);
   }
@@ -246,7 +251,9 @@ function toBatch(channel: Channel, statistics: string): Batch {
   channel.frames = [];
   channel.bytes = 0;
   channel.missed = 0;
-  const buffer = Buffer.from(`${frames.join('')}${gap}${statistics}`);
+  // Statistics are of all queues.
+  const ofAll = isConfined(channel.filter.within) ? '' : statistics;
+  const buffer = Buffer.from(`${frames.join('')}${gap}${ofAll}`);
   return { channel, events: frames.length, missed, buffer };
 }
 
@@ -264,6 +271,10 @@ function send(listener: Listener, { buffer, events, missed }: Batch): void {
   if (listener.missed > 0) response.write(gapFrame(listener.missed));
   listener.missed = 0;
   response.write(buffer);
+}
+
+function isSame(one: Confinement, other: Confinement): boolean {
+  return JSON.stringify(one) === JSON.stringify(other);
 }
 
 function refusal(detail: string): SluiceError {

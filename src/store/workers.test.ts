@@ -4,7 +4,7 @@ import { expect, it } from 'vitest';
 
 import { atSecond, seedTask, zero } from '../../test/store/seed.js';
 import { describeOnEveryDatabase } from '../../test/store/support.js';
-import type { WorkerId } from '../domain/ids.js';
+import type { Lease, WorkerId } from '../domain/ids.js';
 import type { Heartbeat, Registration } from '../protocol/workers-api.js';
 import type { Database } from './database.js';
 import {
@@ -50,6 +50,19 @@ describeOnEveryDatabase('workers', (db) => {
       benchedUntil: null,
     });
     expect(await findWorker(db(), randomUUID() as WorkerId)).toBeNull();
+  });
+
+  it('R-HA3: a list of them ends early when it passes 8 MiB, and its cursor leads to the rest', async () => {
+    const taskTypes = Array.from({ length: 5_000 }, (_, n) => String(n).padEnd(200, 'x'));
+    const workerIds = new Set<WorkerId>();
+    while (workerIds.size < 12) workerIds.add(await register({ taskTypes }));
+    const first = await listWorkers(db(), { limit: 1_000 });
+    expect(first.items).toHaveLength(9);
+    const cursor = first.nextCursor ?? '';
+    const rest = await listWorkers(db(), { limit: 1_000, cursor });
+    expect(rest.nextCursor).toBeNull();
+    const listed = [...first.items, ...rest.items].map(({ workerId }) => workerId);
+    expect(new Set(listed)).toEqual(workerIds);
   });
 
   it('registering the same id again changes nothing', async () => {
@@ -150,7 +163,12 @@ describeOnEveryDatabase('workers', (db) => {
     const waiting = await seedTask(db());
     await buryWorker(db(), dead);
     const again = await register({});
-    const named = [ofDead, ofNobody, ofLiving, waiting].map(({ taskId }) => taskId);
+    const named = [ofDead, ofNobody, ofLiving, waiting].map(({ taskId, lease }) => ({
+      taskId,
+      lease,
+    }));
+    const guessed = named.map(({ taskId }) => ({ taskId, lease: randomUUID() as string as Lease }));
+    expect(await adoptTasks(db(), again, guessed)).toEqual([]);
     const adopted = await adoptTasks(db(), again, named);
     expect([...adopted].sort()).toEqual([ofDead.taskId, ofNobody.taskId].sort());
     const rows = await db().query<{ lease: string }>(

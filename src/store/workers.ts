@@ -1,7 +1,8 @@
 import type { Lease, TaskId, WorkerId } from '../domain/ids.js';
+import { bounds } from '../protocol/bounds.js';
 import type { Page, PageRequest } from '../protocol/page.js';
-import type { Heartbeat, Registration, WorkerView } from '../protocol/workers-api.js';
-import { column, sparseColumn } from './columns.js';
+import type { Heartbeat, Held, Registration, WorkerView } from '../protocol/workers-api.js';
+import { column, heldColumns, sparseColumn } from './columns.js';
 import { LockedError, type Database, type Instant, type Queryable } from './database.js';
 import { letGoUnlisted } from './hold-workflows.js';
 import { decodeIdCursor, defaultPageLimit, encodeCursor } from './paging.js';
@@ -15,10 +16,10 @@ export async function registerWorker(
 ): Promise<void> {
   await db.query(
     `insert into sluice.workers
-       (id, name, host, version, capabilities, task_types, queues, capacity,
+       (id, name, host, version, capabilities, task_types, queues, capacity, owner,
         registered_at, last_heartbeat_at)
-     select $1::uuid, $2, $3, $4, $5::text[], $6::text[], $7::text[], $8::int, instant, instant
-     from coalesce($9::timestamptz, now()) as instant
+     select $1::uuid, $2, $3, $4, $5::text[], $6::text[], $7::text[], $8::int, $9, instant, instant
+     from coalesce($10::timestamptz, now()) as instant
      on conflict (id) do nothing`,
     [
       workerId,
@@ -29,6 +30,7 @@ export async function registerWorker(
       namesOrAll(registration.taskTypes),
       namesOrAll(registration.queues),
       registration.capacity,
+      registration.owner ?? null,
       now,
     ],
   );
@@ -164,21 +166,22 @@ function toHeld(row: BeatRow): HeldTask[] {
 }
 
 /**
- * A worker that was declared dead registers again and names what it still runs: leases of a worker
- * that is dead or gone move to its new id, leases of a living one do not.
+ * A worker that was declared dead registers again and names what it still runs, with the leases: what a
+ * worker that is dead or gone holds moves to its new id, what a living one holds does not.
  */
 export async function adoptTasks(
   db: Queryable,
   workerId: WorkerId,
-  taskIds: readonly TaskId[],
+  held: readonly Held[],
 ): Promise<TaskId[]> {
   const rows = await db.query<{ id: TaskId }>(
     `update sluice.tasks t set worker_id = $1::uuid
-     where t.id = any($2::uuid[]) and t.lease is not null and not exists (
+     from unnest($2::uuid[], $3::uuid[]) as held (id, lease)
+     where t.id = held.id and t.lease = held.lease and not exists (
        select from sluice.workers w where w.id = t.worker_id and w.status <> 'dead'
      )
      returning t.id`,
-    [workerId, taskIds],
+    [workerId, ...heldColumns(held)],
   );
   return rows.map((row) => row.id);
 }
@@ -199,10 +202,12 @@ interface WorkerRow {
   registered_at: Date;
   last_heartbeat_at: Date;
   benched_until: Date | null;
+  owner: string | null;
 }
 
 const columns = `id, name, host, version, status, capabilities, task_types, queues, capacity,
-  current_load, memory_usage, event_loop_delay_ms, registered_at, last_heartbeat_at, benched_until`;
+  current_load, memory_usage, event_loop_delay_ms, registered_at, last_heartbeat_at, benched_until,
+  owner`;
 
 export async function findWorker(db: Queryable, workerId: WorkerId): Promise<WorkerView | null> {
   const [row] = await db.query<WorkerRow>(
@@ -216,22 +221,33 @@ export async function findWorker(db: Queryable, workerId: WorkerId): Promise<Wor
 export async function findWorkers(
   db: Queryable,
   workerIds: readonly WorkerId[],
-): Promise<WorkerView[]> {
+): Promise<(WorkerView & { readonly owner: string | null })[]> {
   const rows = await db.query<WorkerRow>(
     `select ${columns} from sluice.workers where id = any($1::uuid[])`,
     [workerIds],
   );
-  return rows.map(toView);
+  return rows.map((row) => ({ ...toView(row), owner: row.owner }));
+}
+
+/** A worker may name 10,000 types and queues: up to the one that takes the answer past 8 MiB. */
+function fitting(page: string): string {
+  return `select ${columns}, found from (
+    select page.*, count(*) over () as found, sum(octet_length(page::text)) over (
+      order by id rows between unbounded preceding and 1 preceding
+    ) as bytes_before
+    from (${page}) page
+  ) measured where coalesce(bytes_before, 0) < ${bounds.answerBytes} order by id`;
 }
 
 export async function listWorkers(db: Queryable, page: PageRequest): Promise<Page<WorkerView>> {
   const limit = page.limit ?? defaultPageLimit;
-  const rows = await db.query<WorkerRow>(
-    `select ${columns} from sluice.workers
-     where $1::uuid is null or id > $1::uuid order by id limit $2`,
+  const rows = await db.query<WorkerRow & { found: number }>(
+    fitting(`select ${columns} from sluice.workers
+      where $1::uuid is null or id > $1::uuid order by id limit $2`),
     [page.cursor === undefined ? null : decodeIdCursor(page.cursor), limit],
   );
-  const last = rows.length < limit ? undefined : rows.at(-1);
+  const isFull = rows.length === limit || rows.length < (rows[0]?.found ?? 0);
+  const last = isFull ? rows.at(-1) : undefined;
   return {
     items: rows.map(toView),
     nextCursor: last === undefined ? null : encodeCursor(last.id),
@@ -241,8 +257,8 @@ export async function listWorkers(db: Queryable, page: PageRequest): Promise<Pag
 /** Index: workers_living, so that the dead of a day are not read. */
 export async function findActiveWorkers(db: Queryable, limit: number): Promise<WorkerView[]> {
   const rows = await db.query<WorkerRow>(
-    `select ${columns} from sluice.workers
-     where status <> 'dead' and status = 'active' order by id limit $1`,
+    fitting(`select ${columns} from sluice.workers
+      where status <> 'dead' and status = 'active' order by id limit $1`),
     [limit],
   );
   return rows.map(toView);
