@@ -2,6 +2,7 @@
 import { runLab } from '../shared/command.js';
 import { confinedKeys } from './scenarios/confined-keys.js';
 import { foreignAnswers } from './scenarios/foreign-answers.js';
+import { fullDisk } from './scenarios/full-disk.js';
 import { hugeAnswers } from './scenarios/huge-answers.js';
 import { hungRedis } from './scenarios/hung-redis.js';
 import { listeners } from './scenarios/listeners.js';
@@ -13,6 +14,7 @@ import { reshard } from './scenarios/reshard.js';
 import { revokedSessions } from './scenarios/revoked-sessions.js';
 import { rollingRestarts } from './scenarios/rolling-restarts.js';
 import { slowReads } from './scenarios/slow-reads.js';
+import { tableLock } from './scenarios/table-lock.js';
 
 await runLab({
   name: 'hardening',
@@ -32,6 +34,8 @@ README of the lab.`,
     lostKeys,
     reshard,
     missingPartitions,
+    tableLock,
+    fullDisk,
     postgresFailover,
     misconfigured,
     listeners,

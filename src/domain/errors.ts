@@ -76,4 +76,9 @@ export class SluiceError extends Error {
   get status(): number {
     return errorCatalogue[this.code].status;
   }
+
+  /** What it was asked can't be done for now, by anybody. */
+  get isOutage(): boolean {
+    return this.status === 503;
+  }
 }

@@ -23,6 +23,8 @@ import type { EngineSettings } from './settings.js';
 /** What every use case works with. */
 export interface EngineContext {
   readonly db: Database;
+  /** Why Postgres refuses writes, while statements meet that; absent: nobody watches. */
+  readonly outage?: () => string | null;
   readonly ready: ReadyQueue;
   /** To the other servers. */
   readonly bus: Bus;
@@ -94,7 +96,7 @@ export async function patiently<T>(write: () => Promise<T>): Promise<T> {
 export function asRefusal(error: unknown): unknown {
   if (error instanceof DatabaseAwayError) {
     const detail =
-      'Postgres cannot be reached. What was under way may or may not have been done: ' +
+      `${error.message}. What was under way may or may not have been done: ` +
       'ask again in a second, with the same idempotency key.';
     return new SluiceError('unavailable', detail, { cause: error, retryAfterSeconds: 1 });
   }
@@ -109,7 +111,7 @@ export function asRefusal(error: unknown): unknown {
     return new SluiceError('unavailable', detail, { cause: error, retryAfterSeconds: 5 });
   }
   if (error instanceof LockedError) {
-    const detail = 'Somebody else holds a lock on this row; nothing was changed. Try again.';
+    const detail = `${error.message}; nothing was changed. Try again.`;
     return new SluiceError('unavailable', detail, { cause: error, retryAfterSeconds: 1 });
   }
   return error;

@@ -13,6 +13,7 @@ import { Feeder } from './feeder.js';
 import { Fleet } from './fleet.js';
 import { Health } from './health.js';
 import { Heartbeat } from './heartbeat.js';
+import { Hearing } from './hearing.js';
 import { Line } from './line.js';
 import { LostEntries } from './lost-entries.js';
 import { News } from './news.js';
@@ -31,7 +32,7 @@ import { Scaler } from './scaler.js';
 import { Serving, type Role, type ServingParts } from './serving.js';
 import { Slots } from './slots.js';
 import { Submit } from './submit.js';
-import { Hearing, Sweeper } from './sweeper.js';
+import { Sweeper } from './sweeper.js';
 import { Throughput } from './throughput.js';
 import { WakeRelay } from './wake-relay.js';
 import { WorkerJudge } from './worker-judge.js';
@@ -53,7 +54,7 @@ export function joinParts(
   const checkpoints = new Checkpoints(context);
   const queues = new QueueDirectory(context, checkpoints);
   const hearing = new Hearing(context);
-  const fleet = new Fleet(context);
+  const fleet = new Fleet(context, hearing.serverId);
   const bench = new Bench(context, (workerId) => {
     waiters.wakeIfDenied(workerId);
   });
@@ -103,12 +104,12 @@ export function joinParts(
   });
   const report = new Report(context, { endAttempts, feeder, slots, judge, circuits, recent });
   const attempts = new AttemptControl(context, endAttempts, feeder);
-  const heartbeat = new Heartbeat(context, { fleet, endAttempts, news });
+  const heartbeat = new Heartbeat(context, { fleet, endAttempts, news, hearing });
   const cancel = new Cancel(context, { fleet, news, feeder, slots });
   const replay = new Replay(context, feeder);
   const read = new Read(context);
   const explain = new Explain(context, read);
-  const health = new Health(context, explain);
+  const health = new Health(context, explain, hearing);
   const line = new Line(context);
   const scaler = new Scaler(context, {
     queues,

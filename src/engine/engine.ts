@@ -107,7 +107,7 @@ export class Engine implements SluiceApi {
     return this.#context.answers;
   }
 
-  databaseTrouble(): Promise<string | null> {
+  databaseTrouble(): string | null {
     return this.#parts.health.databaseTrouble();
   }
 

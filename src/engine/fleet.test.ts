@@ -1,3 +1,5 @@
+import { randomUUID } from 'node:crypto';
+
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { createTestDatabase, type TestDatabase } from '../../test/support/postgres.js';
 import type { WorkerId } from '../domain/ids.js';
@@ -24,7 +26,7 @@ const minuteMs = 60_000;
 function openFleet(maxBytes?: number) {
   const clock = new ManualClock(Date.UTC(2026, 0, 31));
   const context = { db, clock, settings: defaultEngineSettings } as unknown as EngineContext;
-  return { clock, fleet: new Fleet(context, maxBytes) };
+  return { clock, fleet: new Fleet(context, randomUUID(), maxBytes) };
 }
 
 async function register(fleet: Fleet, count: number): Promise<WorkerId[]> {

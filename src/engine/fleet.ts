@@ -33,6 +33,7 @@ export interface KnownWorker {
 /** The workers this process has heard of. The rows in Postgres decide who is alive. */
 export class Fleet {
   readonly #context: EngineContext;
+  readonly #serverId: string;
   readonly #maxBytes: number;
   /** Who was heard last stands last. */
   readonly #workers = new Map<WorkerId, KnownWorker>();
@@ -40,8 +41,9 @@ export class Fleet {
   /** In the order of registration: what a stable order of workers goes by. */
   readonly #ids = new IdSource();
 
-  constructor(context: EngineContext, maxBytes = defaultMaxBytes) {
+  constructor(context: EngineContext, serverId: string, maxBytes = defaultMaxBytes) {
     this.#context = context;
+    this.#serverId = serverId;
     this.#maxBytes = maxBytes;
   }
 
@@ -49,7 +51,8 @@ export class Fleet {
     const { db, settings } = this.#context;
     const workerId = this.#ids.nextWorkerId(db.nowMs());
     const capacity = registration.capacity ?? defaultCapacity;
-    await registerWorker(db, workerId, { ...registration, capacity }, instant(this.#context));
+    const now = instant(this.#context);
+    await registerWorker(db, workerId, { ...registration, capacity }, now, this.#serverId);
     this.#add({ workerId, owner: registration.owner ?? null }, registration, capacity, false);
     return {
       workerId,

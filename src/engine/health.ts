@@ -4,6 +4,7 @@ import { walkQueued } from '../store/walk-line.js';
 import { Cached } from './cached.js';
 import { instant, type EngineContext } from './context.js';
 import type { Explain } from './explain.js';
+import type { Hearing } from './hearing.js';
 
 /** Each question is asked of Postgres once in so long, however many callers ask it. */
 const freshForMs = 1_000;
@@ -14,23 +15,23 @@ const maxLookedAt = 20;
 export class Health {
   readonly #context: EngineContext;
   readonly #explain: Explain;
-  readonly #trouble: Cached<string | null>;
+  readonly #hearing: Hearing;
   readonly #stuck: Cached<Explanation | null>;
   #lastClaimMs = performance.now();
 
-  constructor(context: EngineContext, explain: Explain) {
+  constructor(context: EngineContext, explain: Explain, hearing: Hearing) {
     this.#context = context;
     this.#explain = explain;
-    this.#trouble = new Cached(freshForMs, () => this.#findTrouble(), { costShare: 0 });
+    this.#hearing = hearing;
     this.#stuck = new Cached(freshForMs, () => this.#findStuck());
     context.events.subscribe(({ from, to }) => {
       if (from === 'queued' && isLeased(to)) this.#lastClaimMs = performance.now();
     });
   }
 
-  /** Null when Postgres answers. Why it does not is logged: strangers may ask. */
-  databaseTrouble(): Promise<string | null> {
-    return this.#trouble.get();
+  /** Null when Postgres answers and writes; else why not. It asks nothing: the last proof says. */
+  databaseTrouble(): string | null {
+    return this.#hearing.trouble() ?? this.#context.outage?.() ?? null;
   }
 
   /**
@@ -40,16 +41,6 @@ export class Health {
   async stuckTask(): Promise<Explanation | null> {
     if (performance.now() - this.#lastClaimMs < stuckAfterMs) return null;
     return this.#stuck.get();
-  }
-
-  async #findTrouble(): Promise<string | null> {
-    try {
-      await this.#context.db.vital.query('select 1');
-      return null;
-    } catch (error) {
-      this.#context.log.warn({ err: error }, 'not ready: Postgres does not answer');
-      return 'Postgres does not answer. The log of the server says why.';
-    }
   }
 
   async #findStuck(): Promise<Explanation | null> {

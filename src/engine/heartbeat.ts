@@ -14,6 +14,7 @@ import {
 import { instant, judgeDatabaseFailure, type EngineContext } from './context.js';
 import { released, type EndAttempts } from './end-attempts.js';
 import { unknownWorker, type Fleet, type KnownWorker } from './fleet.js';
+import type { Hearing } from './hearing.js';
 import type { News } from './news.js';
 
 const maxHeldAtOnce = 10_000;
@@ -28,6 +29,7 @@ export interface HeartbeatParts {
   readonly fleet: Fleet;
   readonly endAttempts: EndAttempts;
   readonly news: News;
+  readonly hearing: Hearing;
 }
 
 /** Keeps a worker's leases alive, and finds what only one of the two sides thinks it holds. */
@@ -36,13 +38,15 @@ export class Heartbeat {
   readonly #fleet: Fleet;
   readonly #endAttempts: EndAttempts;
   readonly #news: News;
+  readonly #hearing: Hearing;
   readonly #beats: Batcher<Beating, Heard>;
 
-  constructor(context: EngineContext, { fleet, endAttempts, news }: HeartbeatParts) {
+  constructor(context: EngineContext, { fleet, endAttempts, news, hearing }: HeartbeatParts) {
     this.#context = context;
     this.#fleet = fleet;
     this.#endAttempts = endAttempts;
     this.#news = news;
+    this.#hearing = hearing;
     this.#beats = new Batcher({
       flush: (beats) => this.#hear(beats),
       maxItems: maxBeatsAtOnce,
@@ -56,7 +60,7 @@ export class Heartbeat {
 
   async heartbeat(workerId: WorkerId, request: Beat): Promise<HeartbeatAnswer> {
     const receivedMs = this.#nowMs();
-    const heard = await this.#beats.add({ workerId, heartbeat: request });
+    const heard = await this.#beat({ workerId, heartbeat: request });
     if (heard.kind === 'unknown') {
       this.#fleet.forget(workerId);
       throw unknownWorker(workerId);
@@ -77,8 +81,18 @@ export class Heartbeat {
     };
   }
 
+  async #beat(beating: Beating): Promise<Heard> {
+    try {
+      return await this.#beats.add(beating);
+    } catch (error) {
+      this.#hearing.missed(beating.workerId, error);
+      throw error;
+    }
+  }
+
   async #hear(beats: readonly Beating[]): Promise<Heard[]> {
-    const heard = await beatAll(this.#context.db, beats, instant(this.#context));
+    const { serverId } = this.#hearing;
+    const heard = await beatAll(this.#context.db, beats, instant(this.#context), serverId);
     await this.#fleet.meet(
       beats.filter((_, index) => heard[index]?.kind === 'known').map(({ workerId }) => workerId),
     );

@@ -6,9 +6,11 @@ import { LocalBus, type Bus } from '../runtime/bus.js';
 import { systemClock, type Clock } from '../runtime/clock.js';
 import { silentLog, type Logger } from '../runtime/log.js';
 import type { Database } from '../store/database.js';
+import { translate } from '../store/failures.js';
 import { findInstallationId } from '../store/installation.js';
 import { migrate } from '../store/migrate.js';
 import type { Patience } from '../store/silent-connections.js';
+import { watchOutages } from '../store/watch-outages.js';
 import type { EngineContext } from './context.js';
 import { Engine } from './engine.js';
 import { TaskEvents } from './events.js';
@@ -141,8 +143,10 @@ function createContext(
   links: ReadyLinks,
   log: Logger,
 ): EngineContext {
+  const { watched, outage } = watchOutages(db);
   return {
-    db,
+    db: watched,
+    outage,
     ready: links.ready,
     bus: links.bus,
     closeLinks: () => links.close(),
@@ -175,7 +179,7 @@ export async function openDatabase(options: DatabaseOptions, log: Logger): Promi
     ...(options.poolSize === undefined ? {} : { poolSize: options.poolSize }),
     ...(options.patience === undefined ? {} : { patience: options.patience }),
     onError: (error) => {
-      log.warn({ err: error }, 'a connection to Postgres was lost');
+      log.warn({ err: translate(error) }, 'a connection to Postgres was lost');
     },
   });
 }

@@ -1,5 +1,5 @@
 import { Loop } from '../runtime/loop.js';
-import { DatabaseAwayError } from '../store/database.js';
+import { DatabaseAwayError, LockedError } from '../store/database.js';
 import { findGeneration } from '../store/generation.js';
 import { AdmissionCheck } from './admission-check.js';
 import type { Bench } from './bench.js';
@@ -8,13 +8,14 @@ import type { Circuits } from './circuits.js';
 import type { EngineContext } from './context.js';
 import type { Feeder } from './feeder.js';
 import type { Fleet } from './fleet.js';
+import type { Hearing } from './hearing.js';
 import type { LostEntries } from './lost-entries.js';
 import type { PartitionUpkeep } from './partition-upkeep.js';
 import type { PollWaiters } from './poll-waiters.js';
 import type { QueueDirectory } from './queue-directory.js';
 import { rebuild, type Rebuilt } from './rebuild.js';
 import { ServingTurn } from './serving-turn.js';
-import type { Hearing, Sweeper } from './sweeper.js';
+import type { Sweeper } from './sweeper.js';
 
 export type Role =
   /** Feeds, hands out and sweeps; one process at a time on a ready queue in memory. */
@@ -56,6 +57,8 @@ export class Serving {
   /** Null: it never serves. */
   readonly #turn: ServingTurn | null;
   #turnLoop: Loop | null = null;
+  /** Also while it stands by: workers may come to any server. */
+  #hearingLoop: Loop | null = null;
   /** Runs in every role, also on standby. */
   #partitionLoop: Loop | null = null;
   /** Run only while this process serves. */
@@ -85,6 +88,8 @@ export class Serving {
     this.#partitionLoop.start();
     const turn = this.#turn;
     if (turn === null) return;
+    this.#hearingLoop = this.#loop(() => this.#parts.hearing.prove());
+    this.#hearingLoop.start();
     await turn.first();
     await turn.begun();
     this.#turnLoop = this.#loop(() => turn.tick());
@@ -95,7 +100,12 @@ export class Serving {
   async leave(): Promise<void> {
     await this.#partitionLoop?.stop();
     await this.#turnLoop?.stop();
+    await this.#hearingLoop?.stop();
     await this.#turn?.leave().catch((error: unknown) => {
+      this.noteError(error);
+    });
+    if (this.#turn === null) return;
+    await this.#parts.hearing.leave().catch((error: unknown) => {
       this.noteError(error);
     });
   }
@@ -120,9 +130,12 @@ export class Serving {
   }
 
   noteError(error: unknown): void {
-    if (error instanceof DatabaseAwayError) {
-      this.#parts.hearing.lost();
-      this.#context.log.warn({ err: error }, 'Postgres cannot be reached; trying again');
+    if (error instanceof DatabaseAwayError) this.#parts.hearing.lost();
+    if (error instanceof DatabaseAwayError || error instanceof LockedError) {
+      this.#context.log.warn(
+        { err: error },
+        'Postgres does not do what a tick needs; trying again',
+      );
     } else {
       this.#context.log.error({ err: error }, 'a background tick failed; trying again');
     }
@@ -132,6 +145,7 @@ export class Serving {
     const { bench, checkpoints, circuits, feeder, fleet } = this.#parts;
     const { hearing, lostEntries, queues, sweeper } = this.#parts;
     hearing.lost();
+    await hearing.prove();
     // Others may have buried a worker meanwhile; the rows know.
     fleet.clear();
     await bench.refresh();

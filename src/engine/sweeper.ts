@@ -4,6 +4,7 @@ import { LockedError } from '../store/database.js';
 import { expireTasks } from '../store/expire-tasks.js';
 import type { AttemptRow } from '../store/find-attempts.js';
 import { freeHeldWorkflows } from '../store/hold-workflows.js';
+import { purgeServers } from '../store/hearing.js';
 import { purgeKeys } from '../store/purge-keys.js';
 import { purgeLevels } from '../store/bucket-levels.js';
 import { forgetSettled } from '../store/unsettled.js';
@@ -21,6 +22,7 @@ import { purgeWorkers } from '../store/workers.js';
 import { instant, tell, type EngineContext } from './context.js';
 import type { AttemptEnd, EndAttempts } from './end-attempts.js';
 import type { Feeder } from './feeder.js';
+import type { Hearing } from './hearing.js';
 import type { LostEntries } from './lost-entries.js';
 import type { News } from './news.js';
 import { failedAttempt } from './report.js';
@@ -48,29 +50,9 @@ export interface SweeperParts {
   readonly feeder: Feeder;
   readonly lostEntries: LostEntries;
   readonly news: News;
-  /** Since when workers could have been heard: Postgres reachable, this process not frozen. */
   readonly hearing: Hearing;
   readonly slots: Slots;
   readonly retention: Retention;
-}
-
-/** By the steady clock of this process, or that of a test. */
-export class Hearing {
-  readonly #nowMs: () => number;
-  #sinceMs: number;
-
-  constructor({ clock }: EngineContext) {
-    this.#nowMs = () => (clock === null ? performance.now() : clock.nowMs());
-    this.#sinceMs = this.#nowMs();
-  }
-
-  lost(): void {
-    this.#sinceMs = this.#nowMs();
-  }
-
-  forMs(): number {
-    return this.#nowMs() - this.#sinceMs;
-  }
 }
 
 /**
@@ -83,7 +65,6 @@ export class Sweeper {
   #workflowCursor: string | null = null;
   #nextUpkeepMs = 0;
   #nextQueuesMs = 0;
-  #lastTickMs = performance.now();
 
   constructor(context: EngineContext, parts: SweeperParts) {
     this.#context = context;
@@ -92,7 +73,6 @@ export class Sweeper {
 
   async tick(): Promise<number> {
     const { db, settings } = this.#context;
-    this.#noticeOwnAbsence();
     const look = await lookForRepairs(db, settings.leaseMs, instant(this.#context));
     if (look.line) this.#parts.lostEntries.beginLap();
     let { orphans } = look;
@@ -126,6 +106,7 @@ export class Sweeper {
     const { db, settings } = this.#context;
     const keys = await purgeKeys(db, maxKeysAtOnce, instant(this.#context));
     await purgeWorkers(db, deadWorkersKeptMs, instant(this.#context));
+    await purgeServers(db, deadWorkersKeptMs, instant(this.#context));
     await forgetSettled(db);
     await purgeLevels(db, unusedLevelsKeptMs, instant(this.#context));
     await this.#purgeQueues();
@@ -145,25 +126,12 @@ export class Sweeper {
     if (purged > 0) log.info({ purged }, 'deleted queues without settings, tasks and submits');
   }
 
-  /** A process that was frozen has not heard the heartbeats either. */
-  #noticeOwnAbsence(): void {
-    const { leaseMs, sweepIntervalMs } = this.#context.settings;
-    const awayMs = performance.now() - this.#lastTickMs - sweepIntervalMs;
-    if (awayMs > leaseMs / 2) this.#parts.hearing.lost();
-    this.#lastTickMs = performance.now();
-  }
-
-  /**
-   * A worker can't be blamed for silence while Postgres or this server was away: leases lapse only
-   * after one full lease of reachable Postgres.
-   */
   async #buryWorkers(): Promise<number> {
     const { db, log, settings } = this.#context;
     const { news, hearing } = this.#parts;
-    const heardForMs = hearing.forMs();
-    if (heardForMs < settings.leaseMs) return 0;
-    const now = instant(this.#context);
-    const buried = await buryLapsedWorkers(db, settings.leaseMs, heardForMs, now);
+    const { serverId } = hearing;
+    const burial = { serverId, leaseMs: settings.leaseMs, except: hearing.locked() };
+    const buried = await buryLapsedWorkers(db, burial, instant(this.#context));
     for (const { workerId, silentMs } of buried) {
       news.tell({ kind: 'buried', workerId });
       log.warn({ workerId, silentMs }, 'worker was silent for longer than its lease');
@@ -182,13 +150,10 @@ export class Sweeper {
   /** After an absence of ours workers first have the time of a heartbeat to report what ended. */
   async #endOverdue(): Promise<void> {
     const { db, random, settings } = this.#context;
-    if (this.#parts.hearing.forMs() < settings.heartbeatIntervalMs) return;
-    const overdue = await findOverdue(
-      db,
-      maxAttemptsAtOnce,
-      settings.timeoutGraceMs,
-      instant(this.#context),
-    );
+    const { heartbeatIntervalMs, leaseMs, timeoutGraceMs } = settings;
+    if (this.#parts.hearing.forMs() < heartbeatIntervalMs) return;
+    const terms = { graceMs: timeoutGraceMs, leaseMs, heardForMs: heartbeatIntervalMs };
+    const overdue = await findOverdue(db, maxAttemptsAtOnce, terms, instant(this.#context));
     await this.#parts.endAttempts.end(
       overdue.map((attempt) =>
         attempt.status === 'executing' ? timedOut(attempt, random()) : neverStarted(attempt),

@@ -116,6 +116,32 @@ describe('Batcher', () => {
     expect(await locked).toBe('locked');
   });
 
+  it('R-HA2: gives up what stays locked in time, however large the batch is', async () => {
+    let underWay = 0;
+    let mostAtOnce = 0;
+    const batcher = new Batcher<number, number>({
+      maxItems: 1_000,
+      judge: () => 'locked',
+      groupOf: (item) => (item % 2 === 0 ? `g${item % 20}` : null),
+      // As a statement that waits for a lock until it may not wait any longer.
+      flush: async () => {
+        underWay += 1;
+        mostAtOnce = Math.max(mostAtOnce, underWay);
+        await new Promise((resolve) => setTimeout(resolve, 200));
+        underWay -= 1;
+        throw new Error('the table is locked');
+      },
+    });
+    const beganMs = performance.now();
+    const times = Array.from({ length: 300 }, async (_, item) => {
+      await new Promise((resolve) => setTimeout(resolve, item < 200 ? 0 : 500));
+      await expect(batcher.add(item)).rejects.toThrow('the table is locked');
+      return performance.now() - beganMs;
+    });
+    expect(Math.max(...(await Promise.all(times)))).toBeLessThan(5_000);
+    expect(mostAtOnce).toBeLessThanOrEqual(3);
+  });
+
   it('R-WO2: keeps the order of a locked group, and tries it again as one', async () => {
     let isLocked = true;
     const flushes: string[][] = [];

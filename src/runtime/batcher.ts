@@ -27,6 +27,7 @@ export type FlushFailure = 'culprit' | 'outage' | 'locked';
 
 interface Waiting<Item, Outcome> {
   readonly item: Item;
+  readonly addedMs: number;
   readonly caller: Caller<Outcome>;
   /** Of the caller's items. */
   readonly index: number;
@@ -63,7 +64,14 @@ class Call<Outcome> implements Caller<Outcome> {
   }
 }
 
-const lockedRetryDelaysMs = [20, 50, 100, 200, 400, 800, 1600];
+/**
+ * An item that meets a lock is given up so long after it came, however its batch is divided. Each try may wait for
+ * the lock for 200 ms, and for the tries in front of it: its caller is answered within 5 s.
+ */
+const lockedPatienceMs = 2_500;
+const lockedRetryDelaysMs = [20, 50, 100, 200, 400, 800];
+/** Locked items share connections with the others. */
+const lockedTriesAtOnce = 2;
 
 /**
  * Coalesces concurrent calls: while one flush is under way the next gathers, so that throughput
@@ -75,6 +83,7 @@ export class Batcher<Item, Outcome> {
   readonly #gathering: Waiting<Item, Outcome>[] = [];
   /** What came for a group while it was locked. */
   readonly #behind = new Map<string, Waiting<Item, Outcome>[]>();
+  readonly #lockedTries = new Turns(lockedTriesAtOnce);
   #underWay = 0;
   #scheduled = false;
 
@@ -96,14 +105,16 @@ export class Batcher<Item, Outcome> {
   settleAll(items: readonly Item[]): Promise<readonly Settled<Outcome>[]> {
     if (items.length === 0) return Promise.resolve([]);
     const caller = new Call<Outcome>(items.length);
-    items.forEach((item, index) => this.#gathering.push({ item, caller, index }));
+    const addedMs = performance.now();
+    items.forEach((item, index) => this.#gathering.push({ item, addedMs, caller, index }));
     this.#schedule();
     return caller.settled;
   }
 
   /** For who adds thousands of single ones, and would wait for as many promises. */
   push(item: Item, settle: (settled: Settled<Outcome>) => void): void {
-    this.#gathering.push({ item, caller: { settle: (_, settled) => settle(settled) }, index: 0 });
+    const caller: Caller<Outcome> = { settle: (_, settled) => settle(settled) };
+    this.#gathering.push({ item, addedMs: performance.now(), caller, index: 0 });
     this.#schedule();
   }
 
@@ -170,51 +181,67 @@ export class Batcher<Item, Outcome> {
 
   async #divide(batch: readonly Waiting<Item, Outcome>[], error: unknown): Promise<void> {
     const failure = this.#judge(error);
-    const parts = failure === 'locked' ? this.#groupsIn(batch) : batch.map((waiting) => [waiting]);
-    const [only, ...others] = parts;
-    if (failure === 'outage' || only === undefined) {
+    if (failure === 'outage') {
       fail(batch, error);
-    } else if (others.length > 0) {
+      return;
+    }
+    const rest = failure === 'locked' ? withoutGivenUp(batch, error) : batch;
+    const parts = failure === 'locked' ? this.#groupsIn(rest) : rest.map((waiting) => [waiting]);
+    const [only, ...others] = parts;
+    if (only === undefined) return;
+    if (others.length > 0) {
       const middle = parts.length >> 1;
       await this.#run(parts.slice(0, middle).flat());
-      await this.#run(parts.slice(middle).flat());
+      const second = parts.slice(middle).flat();
+      await this.#run(failure === 'locked' ? withoutGivenUp(second, error) : second);
     } else if (failure === 'locked') {
-      void this.#tryAlone(only);
+      void this.#tryAlone(only, error);
     } else {
       fail(only, error);
     }
   }
 
-  async #tryAlone(first: Waiting<Item, Outcome>[]): Promise<void> {
+  async #tryAlone(first: Waiting<Item, Outcome>[], error: unknown): Promise<void> {
     const group = first[0] === undefined ? null : this.#groupOf(first[0]);
     const behind: Waiting<Item, Outcome>[] = [];
     if (group !== null) this.#behind.set(group, behind);
-    let batch = first;
-    while (batch.length > 0) {
-      await this.#persist(batch);
-      batch = this.#takeFrom(behind);
+    await this.#persist(first, error);
+    for (let batch = this.#takeFrom(behind); batch.length > 0; batch = this.#takeFrom(behind)) {
+      await this.#persist(batch, null);
     }
     if (group !== null) this.#behind.delete(group);
   }
 
-  async #persist(batch: readonly Waiting<Item, Outcome>[]): Promise<void> {
-    let failure: unknown;
-    for (const delayMs of lockedRetryDelaysMs) {
+  /** `met`: the lock that it met with others; null: it has not been tried. */
+  async #persist(first: readonly Waiting<Item, Outcome>[], met: unknown): Promise<void> {
+    let batch = first;
+    let failure = met;
+    for (let tries = 0; failure === null || this.#judge(failure) === 'locked'; tries++) {
+      const delayMs = lockedRetryDelaysMs[tries] ?? lockedRetryDelaysMs.at(-1);
       await new Promise((resolve) => setTimeout(resolve, delayMs));
-      try {
-        await this.#flush(batch);
-        return;
-      } catch (error) {
-        failure = error;
-        if (this.#judge(error) !== 'locked') break;
-      }
+      await this.#lockedTries.run(async () => {
+        if (failure !== null) batch = withoutGivenUp(batch, failure);
+        failure = await this.#tryFlush(batch);
+      });
+      if (failure === null) return;
     }
     if (batch.length > 1 && this.#judge(failure) === 'culprit') {
       const middle = batch.length >> 1;
-      await this.#persist(batch.slice(0, middle));
-      await this.#persist(batch.slice(middle));
+      await this.#persist(batch.slice(0, middle), null);
+      await this.#persist(batch.slice(middle), null);
     } else {
       fail(batch, failure);
+    }
+  }
+
+  /** What it fails with; null: it was written, or nothing was left of it. */
+  async #tryFlush(batch: readonly Waiting<Item, Outcome>[]): Promise<unknown> {
+    if (batch.length === 0) return null;
+    try {
+      await this.#flush(batch);
+      return null;
+    } catch (error) {
+      return error;
     }
   }
 
@@ -237,6 +264,41 @@ export class Batcher<Item, Outcome> {
     }
     return [...groups.values()];
   }
+}
+
+/** So many at once; the others in the order in which they came. */
+class Turns {
+  #free: number;
+  readonly #waiting: (() => void)[] = [];
+
+  constructor(atOnce: number) {
+    this.#free = atOnce;
+  }
+
+  async run<T>(work: () => Promise<T>): Promise<T> {
+    if (this.#free > 0) this.#free -= 1;
+    else await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    try {
+      return await work();
+    } finally {
+      const next = this.#waiting.shift();
+      if (next === undefined) this.#free += 1;
+      else next();
+    }
+  }
+}
+
+/** Those that may be tried again; the others are answered. */
+function withoutGivenUp<Item, Outcome>(
+  batch: readonly Waiting<Item, Outcome>[],
+  error: unknown,
+): Waiting<Item, Outcome>[] {
+  const oldestMs = performance.now() - lockedPatienceMs;
+  fail(
+    batch.filter(({ addedMs }) => addedMs <= oldestMs),
+    error,
+  );
+  return batch.filter(({ addedMs }) => addedMs > oldestMs);
 }
 
 function fail<Item, Outcome>(batch: readonly Waiting<Item, Outcome>[], error: unknown): void {

@@ -1,20 +1,71 @@
-import { pino, type Logger } from 'pino';
+import { pino, type DestinationStream, type LogFn, type Logger } from 'pino';
 
 export type { Logger } from 'pino';
 
 export const silentLog: Logger = pino({ level: 'silent' });
 
+/** An error that follows from an outage: every call fails alike, and a stack says nothing about why. */
+export interface Outage {
+  readonly isOutage: boolean;
+}
+
 /** JSON lines on stderr: stdout belongs to what a command answers. */
-export function createLog(level: string): Logger {
+export function createLog(
+  level: string,
+  destination: DestinationStream = pino.destination(2),
+): Logger {
+  const outages = new OutageLines();
   return pino(
     {
       level,
       base: null,
       timestamp: pino.stdTimeFunctions.isoTime,
       serializers: { err: loggedError },
+      hooks: {
+        logMethod(args, method) {
+          const line = outages.line(args);
+          if (line !== null) method.apply(this, line);
+        },
+      },
     },
-    pino.destination(2),
+    destination,
   );
+}
+
+type LineArguments = Parameters<LogFn>;
+
+const outageLineMs = 1_000;
+
+/** Errors of outages get one line a second, whatever they are of; it says how many were left out. */
+class OutageLines {
+  #nextMs = -Infinity;
+  #leftOut = 0;
+
+  /** Null: not now. */
+  line(args: LineArguments): LineArguments | null {
+    const [about, ...rest] = args;
+    if (!isOutage(errorIn(about))) return args;
+    const nowMs = performance.now();
+    if (nowMs < this.#nextMs) {
+      this.#leftOut += 1;
+      return null;
+    }
+    const leftOut = this.#leftOut;
+    this.#nextMs = nowMs + outageLineMs;
+    this.#leftOut = 0;
+    const whole = { ...(about as object), ...(leftOut === 0 ? {} : { leftOut }) };
+    return [whole, ...rest] as unknown as LineArguments;
+  }
+}
+
+function errorIn(about: unknown): unknown {
+  return typeof about === 'object' && about !== null && 'err' in about ? about.err : undefined;
+}
+
+function isOutage(error: unknown, causes = 0): boolean {
+  if (!(error instanceof Error)) return false;
+  if ('isOutage' in error && error.isOutage === true) return true;
+  return causes < maxCauses && isOutage(error.cause, causes + 1);
 }
 
 /** Names that help to find out, and hold no value of anybody's. */
@@ -23,7 +74,11 @@ const kept = ['code', 'severity', 'table', 'column', 'constraint', 'routine'] as
 const maxCauses = 5;
 
 /** What its author wrote. Drivers hang rows, commands and passwords on their errors: they stay out. */
-export function loggedError(error: unknown, causes = 0): unknown {
+export function loggedError(error: unknown): unknown {
+  return logged(error, isOutage(error), 0);
+}
+
+function logged(error: unknown, isExpected: boolean, causes: number): unknown {
   if (!(error instanceof Error)) return { type: typeof error };
   const { name, message, stack, cause } = error;
   const members = kept.flatMap((member) => {
@@ -34,9 +89,9 @@ export function loggedError(error: unknown, causes = 0): unknown {
     type: name,
     message,
     ...Object.fromEntries(members),
-    stack,
+    ...(isExpected ? {} : { stack }),
     ...(cause === undefined || causes === maxCauses
       ? {}
-      : { cause: loggedError(cause, causes + 1) }),
+      : { cause: logged(cause, isExpected, causes + 1) }),
   };
 }

@@ -1,5 +1,5 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { SluiceError } from '../domain/errors.js';
+import { errorCatalogue, SluiceError, type ErrorCode } from '../domain/errors.js';
 import { codeOfStatus, problemToWire, refusalOf } from '../protocol/problem-wire.js';
 
 export const problemContentType = 'application/problem+json; charset=utf-8';
@@ -8,7 +8,7 @@ export const problemContentType = 'application/problem+json; charset=utf-8';
 export function sendProblem(error: unknown, request: FastifyRequest, reply: FastifyReply): void {
   const refusal = refusalOf(toSluiceError(error));
   const problem = problemToWire(refusal, pathOf(request.url));
-  if (problem.status >= 500) logOutage(error, problem.status, request);
+  if (problem.status >= 500) logFailure(error, refusal.code, request);
   if (problem.status === 503) problem.retry_after_seconds ??= 1;
   if (problem.retry_after_seconds !== undefined) {
     reply.header('retry-after', String(Math.max(1, Math.ceil(problem.retry_after_seconds))));
@@ -20,9 +20,12 @@ export function sendProblem(error: unknown, request: FastifyRequest, reply: Fast
     .send(problem);
 }
 
-function logOutage(error: unknown, status: number, request: FastifyRequest): void {
+function logFailure(error: unknown, code: ErrorCode, request: FastifyRequest): void {
   const about = { err: error, method: request.method, url: pathOf(request.url) };
-  if (status === 503) request.log.warn(about, 'a call could not be served');
+  // Every probe of a standby is answered so, for as long as it stands by.
+  if (code === 'standby') request.log.debug(about, 'a call came to a standby');
+  else if (errorCatalogue[code].status === 503)
+    request.log.warn(about, 'a call could not be served');
   else request.log.error(about, 'a call failed unexpectedly');
 }
 

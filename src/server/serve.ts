@@ -128,7 +128,7 @@ function healthOf(engine: Engine, asking: () => Asking | null): ServerHealth {
     },
     async readiness() {
       const isAway = engine.readyQueueTrouble() !== null;
-      const trouble = (await engine.databaseTrouble()) ?? (isAway ? readyQueueAway : null);
+      const trouble = engine.databaseTrouble() ?? (isAway ? readyQueueAway : null);
       if (trouble !== null) return { ready: false, code: 'unavailable', reason: trouble };
       const reason = engine.notServing();
       return reason === null ? { ready: true } : { ready: false, code: 'standby', reason };

@@ -1,3 +1,5 @@
+import type { Outage } from '../runtime/log.js';
+
 /** One statement and its parameters, on a connection of its own or inside a transaction. */
 export interface Queryable {
   query<Row>(text: string, parameters?: readonly unknown[]): Promise<Row[]>;
@@ -25,9 +27,13 @@ export interface Database extends Queryable {
 /** The instant a statement takes as now; null is the database's own clock. Tests pass one. */
 export type Instant = Date | null;
 
-/** The database can't be reached, or went away in the middle: whether a write happened is unknown. */
-export class DatabaseAwayError extends Error {
+/**
+ * An outage: the database can't be reached, went away in the middle, or can't write now. Whether a write happened
+ * is unknown.
+ */
+export class DatabaseAwayError extends Error implements Outage {
   override readonly name = 'DatabaseAwayError';
+  readonly isOutage = true;
 }
 
 /** The database answers, but can't be used as it is set up. The message says what to change. */
@@ -40,9 +46,10 @@ export class SlowReadError extends Error {
   override readonly name = 'SlowReadError';
 }
 
-/** Somebody else holds a row for longer than a batch may wait. Nothing was written; try again. */
-export class LockedError extends Error {
+/** Somebody else holds a lock for longer than a batch may wait. Nothing was written; try again. */
+export class LockedError extends Error implements Outage {
   override readonly name = 'LockedError';
+  readonly isOutage = true;
 }
 
 /**

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 
 import { describeOnPostgres } from '../../test/store/support.js';
 import { until } from '../../test/support/until.js';
-import { DatabaseAwayError } from './database.js';
+import { DatabaseAwayError, LockedError, prepared } from './database.js';
 
 interface Instant {
   readonly at: number;
@@ -76,5 +76,55 @@ describeOnPostgres('statements in order', (postgres) => {
     expect(await underWay).toEqual([failed, failed]);
     const [after] = await db.ordered.query<{ pid: number }>(pidSql);
     expect(after?.pid).not.toBe(before?.pid);
+  });
+
+  const pickedSql = prepared(
+    'select $1::integer as n, count(*)::integer as workers from sluice.workers',
+  );
+
+  it('R-HA2: a statement whose Parse meets a lock takes none of those behind it with it', async () => {
+    const db = await postgres().open();
+    const holder = await postgres().openPatient(1);
+    await holder.transaction(async (tx) => {
+      await tx.run('lock table sluice.workers');
+      const answers = await Promise.allSettled(
+        [1, 2, 3].map((n) => db.ordered.query(pickedSql, [n])),
+      );
+      const locked = { status: 'rejected', reason: expect.any(LockedError) as Error };
+      expect(answers).toEqual([locked, locked, locked]);
+    });
+    expect(await db.ordered.query(pickedSql, [4])).toMatchObject([{ n: 4 }]);
+  });
+
+  it('R-HA2: one that Postgres forgot is prepared again, alone, in a row and in a transaction', async () => {
+    const db = await postgres().open({ poolSize: 1 });
+    const asked = [1, 2, 3, 4];
+    const ask = (on: typeof db.ordered) => Promise.all(asked.map((n) => on.query(pickedSql, [n])));
+    const wanted = asked.map((n) => [{ n, workers: 0 }]);
+    expect(await ask(db.ordered)).toEqual(wanted);
+    await db.ordered.query('discard all');
+    expect(await ask(db.ordered)).toEqual(wanted);
+    expect(await ask(db)).toEqual(wanted);
+    await db.transaction(async (tx) => {
+      expect(await tx.query(pickedSql, [5])).toMatchObject([{ n: 5 }]);
+      await tx.run('deallocate all');
+    });
+    const again = db.transaction((tx) => tx.query(pickedSql, [6]));
+    await expect(again).rejects.toBeInstanceOf(LockedError);
+    expect(await db.transaction((tx) => tx.query(pickedSql, [7]))).toMatchObject([{ n: 7 }]);
+  });
+
+  it('R-CH1: one that has to be prepared first is not overtaken', async () => {
+    const db = await postgres().open();
+    const first = prepared('select $1::integer as n, clock_timestamp() as first');
+    const other = prepared('select $1::integer as n, clock_timestamp() as other');
+    await db.ordered.query(other, [0]);
+    const done: number[] = [];
+    const note = async (text: string, n: number) => {
+      await db.ordered.query(text, [n]);
+      done.push(n);
+    };
+    await Promise.all([note(first, 1), note(first, 2), note(other, 3), note(first, 4)]);
+    expect(done).toEqual([1, 2, 3, 4]);
   });
 });

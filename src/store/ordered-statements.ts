@@ -6,7 +6,7 @@ const heldMs = 60_000;
 export interface OrderedOptions {
   readonly connect: () => Promise<pg.PoolClient>;
   /** Whether a statement may be sent before the last one is answered. */
-  readonly mayOverlap: (client: pg.PoolClient) => boolean;
+  readonly mayOverlap: (client: pg.PoolClient, text: string) => boolean;
   readonly isBroken: (error: unknown) => boolean;
 }
 
@@ -16,7 +16,8 @@ interface Held {
   readonly sinceMs: number;
   underWay: number;
   isLetGo: boolean;
-  /** The last one that was asked for; it never rejects. */
+  /** Of the last one that was asked for: when it is sent, and when it is answered. They never reject. */
+  sent: Promise<unknown>;
   last: Promise<unknown>;
 }
 
@@ -32,11 +33,25 @@ export class OrderedStatements {
     this.#options = options;
   }
 
-  async run<Answer>(statement: (client: pg.PoolClient) => Promise<Answer>): Promise<Answer> {
+  async run<Answer>(
+    text: string,
+    statement: (client: pg.PoolClient) => Promise<Answer>,
+  ): Promise<Answer> {
     const held = this.#hold();
     held.underWay += 1;
-    const before = held.last;
-    const answer = this.#runOn(held, before, statement);
+    const { sent, last } = held;
+    let noteSent: () => void = () => undefined;
+    held.sent = new Promise<void>((resolve) => {
+      noteSent = resolve;
+    });
+    const send = async (client: pg.PoolClient): Promise<Answer> => {
+      await sent;
+      if (!this.#options.mayOverlap(client, text)) await last;
+      const answer = statement(client);
+      noteSent();
+      return answer;
+    };
+    const answer = this.#runOn(held, send).finally(noteSent);
     held.last = answer.catch(() => undefined);
     return answer;
   }
@@ -48,19 +63,23 @@ export class OrderedStatements {
     const before = held?.last ?? Promise.resolve();
     const client = before.then(() => this.#options.connect());
     const sinceMs = performance.now();
-    return (this.#held = { client, sinceMs, underWay: 0, isLetGo: false, last: before });
+    return (this.#held = {
+      client,
+      sinceMs,
+      underWay: 0,
+      isLetGo: false,
+      sent: before,
+      last: before,
+    });
   }
 
   async #runOn<Answer>(
     held: Held,
-    before: Promise<unknown>,
-    statement: (client: pg.PoolClient) => Promise<Answer>,
+    send: (client: pg.PoolClient) => Promise<Answer>,
   ): Promise<Answer> {
     let isBroken = false;
     try {
-      const client = await held.client;
-      if (!this.#options.mayOverlap(client)) await before;
-      return await statement(client);
+      return await send(await held.client);
     } catch (error) {
       isBroken = this.#options.isBroken(error);
       throw error;

@@ -1,16 +1,19 @@
 import pg from 'pg';
 
 import { hidePassword } from '../runtime/hide-password.js';
-import {
-  DatabaseAwayError,
-  LockedError,
-  preparedName,
-  type Database,
-  type Queryable,
-} from './database.js';
+import { DatabaseAwayError, preparedName, type Database, type Queryable } from './database.js';
 import { boundedReads } from './bounded-reads.js';
 import { DatabaseClock } from './database-clock.js';
 import { checkFitness } from './database-fitness.js';
+import {
+  codeOf,
+  isBroken,
+  isLostStatement,
+  isPoolFull,
+  knownStatement,
+  translate,
+  unknownStatement,
+} from './failures.js';
 import { OrderedStatements } from './ordered-statements.js';
 import { PgHosts, ReadOnlyError, reasonOf } from './pg-hosts.js';
 import {
@@ -21,7 +24,6 @@ import {
   type Settings,
 } from './session-settings.js';
 import { defaultPatience, SilentConnections, type Patience } from './silent-connections.js';
-import { withoutValues } from './without-values.js';
 
 export interface PgDatabaseOptions {
   readonly url: string;
@@ -111,9 +113,10 @@ function queryable(pool: pg.Pool, parts: PoolParts): Queryable {
 /** `isInTransaction`: what began it has brought our settings along. */
 function queryableOn(client: pg.PoolClient, parts: PoolParts, isInTransaction = false): Queryable {
   const isOwn = isInTransaction || ownConnections.has(client);
+  const run = isInTransaction ? runOnce : runOn;
   return {
     query: (text, parameters) =>
-      answer(client, parts, () => runOn(client, isOwn, text, parameters, parts.settings)),
+      answer(client, parts, () => run(client, isOwn, text, parameters, parts.settings)),
     run: async (script) => {
       const text = isOwn ? script : scriptWithSettings(script);
       await answer(client, parts, () => client.query(text), true);
@@ -138,13 +141,13 @@ async function answer<T>(
 function orderedIn(pool: pg.Pool, parts: PoolParts): Pick<Queryable, 'query'> {
   const statements = new OrderedStatements({
     connect: () => connect(pool, parts.hosts),
-    mayOverlap: (client) => ownConnections.has(client),
-    isBroken: isAway,
+    mayOverlap: (client, text) => ownConnections.has(client) && isParsed(client, text),
+    isBroken,
   });
   return {
     query: async <Row>(text: string, parameters?: readonly unknown[]) => {
       try {
-        return await statements.run((client) =>
+        return await statements.run(text, (client) =>
           answer(client, parts, () =>
             runOn<Row>(client, ownConnections.has(client), text, parameters),
           ),
@@ -279,7 +282,42 @@ async function prepareConnection(
   return pid;
 }
 
+/** Of the driver: the prepared statements that it takes Postgres to know on this connection. */
+interface Prepared {
+  readonly parsedStatements: Record<string, string>;
+}
+
+function parsedOn({ connection }: pg.PoolClient): Prepared['parsedStatements'] {
+  return (connection as unknown as Prepared).parsedStatements;
+}
+
+/** Else the statement may have to be parsed again, when the Parse in front of it fails. */
+function isParsed(client: pg.PoolClient, text: string): boolean {
+  const name = preparedName(text);
+  return name === undefined || parsedOn(client)[name] !== undefined;
+}
+
+/** A lost statement did not run: each was parsed by then, or is parsed by the next try. */
+const mostTries = 4;
+
 async function runOn<Row>(
+  client: pg.PoolClient,
+  isOwn: boolean,
+  text: string,
+  parameters: readonly unknown[] | undefined,
+  settings: Settings = {},
+): Promise<Row[]> {
+  for (let tries = 1; ; tries++) {
+    try {
+      return await runOnce(client, isOwn, text, parameters, settings);
+    } catch (error) {
+      if (!isLostStatement(error) || tries === mostTries) throw error;
+    }
+  }
+}
+
+/** In a transaction: after any error Postgres does nothing more in it. */
+async function runOnce<Row>(
   client: pg.PoolClient,
   isOwn: boolean,
   text: string,
@@ -289,11 +327,16 @@ async function runOn<Row>(
   const values = parameters as unknown[] | undefined;
   if (!isOwn) return (await queryShared(client, text, values, settings)).rows as Row[];
   const name = ownConnections.has(client) ? preparedName(text) : undefined;
-  const { rows } =
-    name === undefined || values === undefined
-      ? await client.query(text, values)
-      : await client.query({ name, text, values });
-  return rows as Row[];
+  if (name === undefined || values === undefined) {
+    return (await client.query(text, values)).rows as Row[];
+  }
+  try {
+    return (await client.query({ name, text, values })).rows as Row[];
+  } catch (error) {
+    if (codeOf(error) === unknownStatement) Reflect.deleteProperty(parsedOn(client), name);
+    if (codeOf(error) === knownStatement) parsedOn(client)[name] = text;
+    throw error;
+  }
 }
 
 async function inTransaction<T>(
@@ -308,7 +351,7 @@ async function inTransaction<T>(
     await connection.query('commit');
     return result;
   } catch (error) {
-    if (!isAway(error)) await connection.query('rollback');
+    if (!isBroken(error)) await connection.query('rollback');
     throw error;
   }
 }
@@ -341,57 +384,9 @@ async function withClient<T>(client: pg.PoolClient, work: () => Promise<T>): Pro
     client.release();
     return result;
   } catch (error) {
-    client.release(isAway(error));
+    client.release(isBroken(error));
     throw translate(error);
   }
-}
-
-function translate(thrown: unknown): unknown {
-  const error = withoutValues(thrown);
-  if (isAway(error)) return new DatabaseAwayError('Postgres is away', { cause: error });
-  if (lockedCodes.has(codeOf(error))) return new LockedError('A row is locked', { cause: error });
-  return error;
-}
-
-/** Lock timeout, deadlock, serialization failure. */
-const lockedCodes: ReadonlySet<string> = new Set(['55P03', '40P01', '40001']);
-
-const awayCodes: ReadonlySet<string> = new Set([
-  ...['ECONNREFUSED', 'ECONNRESET', 'ECONNABORTED', 'EPIPE', 'ETIMEDOUT'],
-  ...['EHOSTUNREACH', 'ENETUNREACH', 'ENOTFOUND', 'EAI_AGAIN', 'ENOENT'],
-  // Shutting down, crashed, starting up; too many connections; a statement that took too long;
-  // the server we are connected to became a replica.
-  ...['57P01', '57P02', '57P03', '53300', '57014', '25006', '25P03'],
-]);
-
-/** What the driver says without a code. */
-const awayMessages =
-  /^Connection terminated|^timeout expired|^timeout exceeded when trying to connect|connection error and is not queryable|^Client was closed/;
-
-/** All its connections were in use for too long: no host failed. */
-function isPoolFull(error: unknown): boolean {
-  return error instanceof Error && error.message.startsWith('timeout exceeded when trying');
-}
-
-function isAway(error: unknown): boolean {
-  if (!(error instanceof Error)) return false;
-  if (error instanceof DatabaseAwayError) return true;
-  const code = codeOf(error);
-  const isKnown = awayCodes.has(code) || code.startsWith('08');
-  return isKnown || isOutdated(error) || awayMessages.test(error.message);
-}
-
-/**
- * A newer server's migration changed what a prepared statement answers: it did not run, and never will
- * on this connection. The code says only "not supported", and the message is translated.
- */
-function isOutdated(error: Error): boolean {
-  return 'routine' in error && error.routine === 'RevalidateCachedQuery';
-}
-
-function codeOf(error: unknown): string {
-  const code = error instanceof Error && 'code' in error ? error.code : undefined;
-  return typeof code === 'string' ? code : '';
 }
 
 /** As PGlite parses: a bigint is a number. Ours are sequences and versions, far below 2^53. */

@@ -6,8 +6,8 @@ import { PGlite, type PGliteOptions } from '@electric-sql/pglite';
 import { boundedReads } from './bounded-reads.js';
 import { lockDataFolder } from './data-folder-lock.js';
 import { sessionSettings, type Database, type Queryable } from './database.js';
+import { translate } from './failures.js';
 import { defaultPatience } from './silent-connections.js';
-import { withoutValues } from './without-values.js';
 
 export interface PgliteDatabaseOptions {
   /** Absent: in memory. */
@@ -56,7 +56,9 @@ async function open(options: PGliteOptions, unlock: () => void): Promise<Databas
     // One connection: no read may wait in its line behind another, since heartbeats wait in the same one.
     reads: boundedReads({ ...direct, query }, { max: 1, waitMs: defaultPatience.readMs }),
     transaction: async (work) => {
-      const result = await lite.transaction((transaction) => work(queryable(transaction)));
+      const result = await translated(
+        lite.transaction((transaction) => work(queryable(transaction))),
+      );
       await giveWay();
       return result;
     },
@@ -87,14 +89,19 @@ function turnGiver(): () => Promise<void> {
 function queryable(connection: Pick<PGlite, 'query' | 'exec'>): Queryable {
   return {
     query: async <Row>(text: string, parameters?: readonly unknown[]) => {
-      try {
-        return (await connection.query<Row>(text, parameters as unknown[] | undefined)).rows;
-      } catch (error) {
-        throw withoutValues(error);
-      }
+      const values = parameters as unknown[] | undefined;
+      return (await translated(connection.query<Row>(text, values))).rows;
     },
     run: async (script) => {
-      await connection.exec(script);
+      await translated(connection.exec(script));
     },
   };
+}
+
+async function translated<T>(answer: Promise<T>): Promise<T> {
+  try {
+    return await answer;
+  } catch (error) {
+    throw translate(error);
+  }
 }

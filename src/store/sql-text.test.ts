@@ -179,8 +179,8 @@ class SourceFile {
   }
 }
 
-/** The drivers themselves are given the text. */
-const drivers = /store\/(pg-database|pglite-database|session-settings)\.ts$/;
+/** The drivers themselves, and what stands before them, are given the text. */
+const drivers = /store\/(pg-database|pglite-database|session-settings|watch-outages)\.ts$/;
 
 const excused = [
   // Files of this package.

@@ -5,6 +5,7 @@ import { expect, it } from 'vitest';
 import { atSecond, seedTask, zero } from '../../test/store/seed.js';
 import { describeOnEveryDatabase } from '../../test/store/support.js';
 import type { TaskId, WorkerId } from '../domain/ids.js';
+import { proveHearing } from './hearing.js';
 import {
   buryLapsedWorkers,
   findHeldBy,
@@ -15,15 +16,18 @@ import {
 import { buryWorker, findWorker, registerWorker } from './workers.js';
 
 const leaseMs = 30_000;
+const terms = { graceMs: 0, leaseMs, heardForMs: 10_000 };
+const us = randomUUID();
+const they = randomUUID();
 
 describeOnEveryDatabase('sweeping attempts', (db) => {
   it('R-RE1: a worker is buried when it was silent for longer than its lease, not before', async () => {
     const workerId = await register(zero);
     const recent = await register(atSecond(1));
-    expect(await buryLapsedWorkers(db(), leaseMs, 3_600_000, atSecond(30))).toEqual([]);
-    const buried = await buryLapsedWorkers(db(), leaseMs, 3_600_000, atSecond(30.001));
-    expect(buried).toEqual([{ workerId, silentMs: 30_001 }]);
-    expect(await buryLapsedWorkers(db(), leaseMs, 3_600_000, atSecond(30.001))).toEqual([]);
+    await hear(us, atSecond(-3_600));
+    expect(await bury(30)).toEqual([]);
+    expect(await bury(30.001)).toEqual([{ workerId, silentMs: 30_001 }]);
+    expect(await bury(30.001)).toEqual([]);
     expect(await findWorker(db(), workerId)).toMatchObject({ status: 'dead' });
     expect(await findWorker(db(), recent)).toMatchObject({ status: 'active' });
   });
@@ -64,8 +68,8 @@ describeOnEveryDatabase('sweeping attempts', (db) => {
     for (const workerId of [unheard, heard]) {
       await seedTask(db(), { status: 'executing', workerId });
     }
-    // Heard since second 50.
-    await buryLapsedWorkers(db(), leaseMs, 50_000, atSecond(100));
+    await hear(us, atSecond(50));
+    await bury(100);
     const orphans = await findOrphans(db(), 100);
     expect(new Map(orphans.map((orphan) => [orphan.workerId, orphan.unheard]))).toEqual(
       new Map([
@@ -75,12 +79,66 @@ describeOnEveryDatabase('sweeping attempts', (db) => {
     );
   });
 
+  it('R-HA2: without a proof that we could write heartbeats for a whole lease nobody is buried', async () => {
+    await register(zero);
+    expect(await bury(1_000)).toEqual([]);
+    await hear(us, atSecond(900));
+    expect(await bury(929.999)).toEqual([]);
+    // Something was lost meanwhile: the time starts again.
+    await hear(us, atSecond(950), false);
+    expect(await bury(979.999)).toEqual([]);
+    expect(await bury(980.001)).toHaveLength(1);
+  });
+
+  it('R-HA2: a gap between two proofs starts the time again, also by a step of the clock', async () => {
+    await register(zero);
+    await hear(us, zero);
+    await db().query(`update sluice.servers set proven_at = proven_at - interval '8 s'`);
+    expect(await bury(100)).toEqual([]);
+    expect(await hear(us, atSecond(100))).toMatchObject({ hearingMs: 0 });
+    await db().query(`update sluice.servers set proven_at = proven_at + interval '1 h'`);
+    expect(await hear(us, atSecond(110))).toMatchObject({ hearingMs: 0 });
+    expect(await hear(us, atSecond(120))).toMatchObject({ hearingMs: 10_000 });
+  });
+
+  it('R-HA2: a worker is not blamed while the server that heard it last could not write', async () => {
+    await register(zero, they);
+    await hear(us, atSecond(-3_600));
+    await hear(they, atSecond(-3_600));
+    await hear(they, atSecond(20), false);
+    expect(await bury(50)).toEqual([]);
+    expect(await bury(50.001)).toHaveLength(1);
+    expect(await isUnheard()).toBe(true);
+  });
+
+  it('R-HA2: the workers of a server that is gone lapse a lease after its last proof, at no cost', async () => {
+    await register(zero, they);
+    await hear(us, atSecond(-3_600));
+    await hear(they, atSecond(-3_600));
+    await hear(they, atSecond(10));
+    await db().query(
+      `update sluice.servers set proven_at = proven_at - interval '8 s' where id = $1::uuid`,
+      [they],
+    );
+    expect(await bury(40)).toEqual([]);
+    expect(await bury(40.001)).toHaveLength(1);
+    expect(await isUnheard()).toBe(true);
+  });
+
+  it('R-HA2: an attempt is not overdue while the server of its worker could not write', async () => {
+    const workerId = await register(zero, they);
+    await seedTask(db(), { status: 'executing', workerId, lapsesAt: atSecond(10) });
+    await hear(they, atSecond(15), false);
+    expect(await overdue(24)).toEqual([]);
+    expect(await overdue(25)).toHaveLength(1);
+  });
+
   it('R-RE6: the long task of a healthy worker is never touched', async () => {
     const workerId = await register(zero);
     await seedTask(db(), { status: 'executing', workerId, lapsesAt: atSecond(36_000) });
     await seedTask(db());
     expect(await findOrphans(db(), 100)).toEqual([]);
-    expect(await findOverdue(db(), 100, 0, atSecond(35_999))).toEqual([]);
+    expect(await findOverdue(db(), 100, terms, atSecond(35_999))).toEqual([]);
   });
 
   it('finds what timed out and what was never started, each exactly when it is overdue', async () => {
@@ -105,7 +163,7 @@ describeOnEveryDatabase('sweeping attempts', (db) => {
     const workerId = await register(zero);
     await seedTask(db(), { status: 'executing', workerId, lapsesAt: atSecond(2) });
     const first = await seedTask(db(), { status: 'executing', workerId, lapsesAt: atSecond(1) });
-    const found = await findOverdue(db(), 1, 0, atSecond(3));
+    const found = await findOverdue(db(), 1, terms, atSecond(3));
     expect(found.map((attempt) => attempt.taskId)).toEqual([first.taskId]);
   });
 
@@ -128,14 +186,29 @@ describeOnEveryDatabase('sweeping attempts', (db) => {
     for (const { heldMs } of running) expect(heldMs).toBe(3_000);
   });
 
+  function bury(second: number): ReturnType<typeof buryLapsedWorkers> {
+    return buryLapsedWorkers(db(), { serverId: us, leaseMs, except: [] }, atSecond(second));
+  }
+
+  function hear(serverId: string, now: Date, continues = true): ReturnType<typeof proveHearing> {
+    return proveHearing(db(), { serverId, leaseMs, continues }, now);
+  }
+
+  async function isUnheard(): Promise<boolean | undefined> {
+    const [row] = await db().query<{ lapsed_unheard: boolean }>(
+      'select lapsed_unheard from sluice.workers',
+    );
+    return row?.lapsed_unheard;
+  }
+
   async function overdue(second: number, graceMs = 0): Promise<TaskId[]> {
-    const found = await findOverdue(db(), 100, graceMs, atSecond(second));
+    const found = await findOverdue(db(), 100, { ...terms, graceMs }, atSecond(second));
     return found.map((attempt) => attempt.taskId).sort();
   }
 
-  async function register(now: Date): Promise<WorkerId> {
+  async function register(now: Date, heardBy: string | null = null): Promise<WorkerId> {
     const workerId = randomUUID() as WorkerId;
-    await registerWorker(db(), workerId, { capacity: 1 }, now);
+    await registerWorker(db(), workerId, { capacity: 1 }, now, heardBy);
     return workerId;
   }
 });

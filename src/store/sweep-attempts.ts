@@ -8,6 +8,7 @@ import {
   type AttemptRow,
 } from './find-attempts.js';
 import type { Instant, Queryable } from './database.js';
+import { longestGapMs } from './hearing.js';
 import { costOf } from './task-row.js';
 
 /**
@@ -24,29 +25,59 @@ export interface BuriedWorker {
 
 const maxBuriedAtOnce = 1_000;
 
+export interface Burial {
+  /** The server that sweeps. */
+  readonly serverId: string;
+  readonly leaseMs: number;
+  /** Workers whose row was locked within the lease. */
+  readonly except: readonly WorkerId[];
+}
+
 /**
- * Silent for longer than they could have been heard: not their fault. It is written down, since any
- * server may find what they held. Index: workers_living.
+ * The silence of a worker counts only while its heartbeats could be written: by the server that sweeps, and by
+ * the server that heard the worker last, both with proofs in sluice.servers. When that server has no recent
+ * proof it may be gone, and its workers with it: their silence counts from its last proof.
+ *
+ * `lapsed_unheard`: some of the silence did not count, or its server is gone. What the worker held goes back at
+ * no cost, whichever server finds it. Indexes: workers_living, servers_pkey.
  */
 export async function buryLapsedWorkers(
   db: Queryable,
-  leaseMs: number,
-  heardForMs: number,
+  { serverId, leaseMs, except }: Burial,
   now: Instant,
 ): Promise<BuriedWorker[]> {
   const rows = await db.query<{ id: WorkerId; silent_ms: number }>(
-    `update sluice.workers set status = 'dead', current_load = 0,
-       lapsed_unheard = last_heartbeat_at < instant - $2::float8 * interval '1 ms'
-     from coalesce($3::timestamptz, now()) as instant
-     where id = any(array(
-       select id from sluice.workers
-       where status <> 'dead'
-         and last_heartbeat_at < coalesce($3::timestamptz, now()) - $1::float8 * interval '1 ms'
-       order by id limit $4
-       for update skip locked
-     ))
-     returning id, extract(epoch from instant - last_heartbeat_at)::float8 * 1000 as silent_ms`,
-    [leaseMs, heardForMs, now, maxBuriedAtOnce],
+    `update sluice.workers buried set status = 'dead', current_load = 0,
+       lapsed_unheard = lapsed.is_unheard
+     from (
+       select w.id, instant,
+         w.last_heartbeat_at < us.hearing_since
+           or coalesce(w.last_heartbeat_at < they.hearing_since or not they.is_hearing, false)
+           as is_unheard
+       from coalesce($3::timestamptz, now()) as instant
+       cross join lateral (
+         select s.hearing_since from sluice.servers s
+         where s.id = $1::uuid and s.proven_at >= clock_timestamp() - $4::float8 * interval '1 ms'
+           and s.hearing_since <= instant - $2::float8 * interval '1 ms'
+       ) us
+       join sluice.workers w on w.status <> 'dead'
+         and w.last_heartbeat_at < instant - $2::float8 * interval '1 ms'
+         and not (w.id = any($5::uuid[]))
+       left join lateral (
+         select s.hearing_since, s.heard_at,
+           s.proven_at >= clock_timestamp() - $4::float8 * interval '1 ms' as is_hearing
+         from sluice.servers s where s.id = w.heard_by
+       ) they on true
+       where they.heard_at is null
+         or case when they.is_hearing then they.hearing_since else they.heard_at end
+           < instant - $2::float8 * interval '1 ms'
+       order by w.id limit $6
+       for update of w skip locked
+     ) lapsed
+     where buried.id = lapsed.id
+     returning buried.id,
+       extract(epoch from lapsed.instant - buried.last_heartbeat_at)::float8 * 1000 as silent_ms`,
+    [serverId, leaseMs, now, longestGapMs(leaseMs), except, maxBuriedAtOnce],
   );
   return rows.map((row) => ({ workerId: row.id, silentMs: row.silent_ms }));
 }
@@ -93,20 +124,42 @@ export async function findOrphans(db: Queryable, limit: number): Promise<OrphanR
   return rows.map((row) => ({ ...attemptOf(row), unheard: row.unheard }));
 }
 
+export interface Overdue {
+  readonly graceMs: number;
+  readonly leaseMs: number;
+  /** For so long the worker's server must have been able to write before its word is missed. */
+  readonly heardForMs: number;
+}
+
 /**
  * Executing: timed out; its worker, which ends it by itself, gets `graceMs` to say so. Assigned:
- * never started.
+ * never started. Not those of a worker whose server can't write, or could not until just now: the worker may
+ * have reported the end there.
  */
 export async function findOverdue(
   db: Queryable,
   limit: number,
-  graceMs: number,
+  { graceMs, leaseMs, heardForMs }: Overdue,
   now: Instant,
 ): Promise<AttemptRow[]> {
   const rows = await db.query<AttemptTaskRow>(
-    `with recursive ${holders}
+    `with recursive ${holders}, heard as (
+       select holder.worker_id
+       from holder left join lateral (
+         select heard_by from sluice.workers where id = holder.worker_id offset 0
+       ) w on true
+       left join lateral (
+         select
+           s.heard_at < coalesce($3::timestamptz, now()) - $4::float8 * interval '1 ms' as is_gone,
+           s.proven_at >= clock_timestamp() - $6::float8 * interval '1 ms'
+             and s.hearing_since
+               <= coalesce($3::timestamptz, now()) - $5::float8 * interval '1 ms' as is_hearing
+         from sluice.servers s where s.id = w.heard_by offset 0
+       ) they on true
+       where coalesce(they.is_gone or they.is_hearing, true)
+     )
      select ${attemptColumns}
-     from holder cross join lateral (
+     from heard as holder cross join lateral (
        select * from sluice.tasks t
        where t.worker_id = holder.worker_id
          and t.lapses_at < coalesce($3::timestamptz, now())
@@ -118,7 +171,7 @@ export async function findOverdue(
        for no key update skip locked
      ) task
      limit $1`,
-    [limit, graceMs, now],
+    [limit, graceMs, now, leaseMs, heardForMs, longestGapMs(leaseMs)],
   );
   return rows.map(attemptOf);
 }

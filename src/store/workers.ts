@@ -13,12 +13,14 @@ export async function registerWorker(
   workerId: WorkerId,
   registration: Registration & { readonly capacity: number },
   now: Instant,
+  serverId: string | null = null,
 ): Promise<void> {
   await db.query(
     `insert into sluice.workers
        (id, name, host, version, capabilities, task_types, queues, capacity, owner,
-        registered_at, last_heartbeat_at)
-     select $1::uuid, $2, $3, $4, $5::text[], $6::text[], $7::text[], $8::int, $9, instant, instant
+        registered_at, last_heartbeat_at, heard_by)
+     select $1::uuid, $2, $3, $4, $5::text[], $6::text[], $7::text[], $8::int, $9, instant, instant,
+       $11::uuid
      from coalesce($10::timestamptz, now()) as instant
      on conflict (id) do nothing`,
     [
@@ -32,6 +34,7 @@ export async function registerWorker(
       registration.capacity,
       registration.owner ?? null,
       now,
+      serverId,
     ],
   );
 }
@@ -85,7 +88,8 @@ with beat as (
     memory_usage = beating.memory_usage,
     event_loop_delay_ms = beating.event_loop_delay_ms,
     health = beating.health::json,
-    last_heartbeat_at = coalesce($8::timestamptz, now())
+    last_heartbeat_at = coalesce($8::timestamptz, now()),
+    heard_by = $9::uuid
   from unnest(
     $1::uuid[], $2::text[], $3::int[], $4::int[], $5::float8[], $6::float8[], $7::text[]
   ) as beating (
@@ -107,6 +111,7 @@ export async function beatAll(
   db: Database,
   beats: readonly Beating[],
   now: Instant,
+  serverId: string | null = null,
 ): Promise<Beat[]> {
   // Sorted: two servers that hear the same workers wait for each other in one direction.
   const latest = [...new Map(beats.map((beat) => [beat.workerId, beat])).values()].sort(
@@ -123,6 +128,7 @@ export async function beatAll(
       health === undefined ? null : JSON.stringify(health),
     ),
     now,
+    serverId,
   ]);
   const byWorker = new Map<WorkerId, BeatRow[]>();
   for (const row of rows) {

@@ -1,6 +1,7 @@
 import { onTestFinished } from 'vitest';
 
 import { openEngine, type Engine } from '../../src/engine/open-engine.js';
+import type { EngineSettings } from '../../src/engine/settings.js';
 import type { Patience } from '../../src/store/silent-connections.js';
 import { openHeldLine, type HeldLine } from '../support/held-line.js';
 import { until } from '../support/until.js';
@@ -14,11 +15,12 @@ export async function openOnHeldLine(
   server: TestServer,
   redisUrl?: string,
   patience: Partial<Patience> = { quietMs: 600_000 },
+  settings: Partial<EngineSettings> = { leaseMs: 600_000 },
 ): Promise<{ readonly engine: Engine; readonly line: HeldLine }> {
   const line = await openHeldLine(server.url);
   const engine = await openEngine({
     database: { kind: 'postgres', url: line.url, patience },
-    settings: { ...quickTicks, leaseMs: 600_000 },
+    settings: { ...quickTicks, ...settings },
     ...(redisUrl === undefined ? {} : { redisUrl }),
   });
   onTestFinished(async () => {

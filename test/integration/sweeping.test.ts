@@ -81,7 +81,7 @@ describeOnEmptyPostgres('what a server asks of Postgres', (postgres) => {
 
   afterEach(() => Promise.all(engines.splice(0).map((engine) => engine.close())));
 
-  it('R-RE6: a server with nothing to do asks four times a second, and writes only its turn', async () => {
+  it('R-RE6: a server with nothing to do asks five times a second, and writes its turn and that it can hear', async () => {
     const { statements } = await open();
     // The first one also does what is done once a minute.
     await until('the second sweep', () => countSweeps(statements) >= 2);
@@ -89,9 +89,9 @@ describeOnEmptyPostgres('what a server asks of Postgres', (postgres) => {
     const beganMs = performance.now();
     await new Promise((resolve) => setTimeout(resolve, 4_000));
     const seconds = Math.ceil((performance.now() - beganMs) / 1000);
-    expect(statements.length).toBeLessThanOrEqual(4 * seconds + 4);
+    expect(statements.length).toBeLessThanOrEqual(5 * seconds + 5);
     const writes = statements.filter((text) => /\b(insert|update|delete|for )\b/.test(text));
-    expect(writes.filter((text) => !text.includes('sluice.serving'))).toEqual([]);
+    expect(writes.filter((text) => !/sluice\.serv(ing|ers)/.test(text))).toEqual([]);
   });
 
   it('R-WO5: the heartbeats of a thousand workers are a few statements, and written in place', async () => {
@@ -106,7 +106,10 @@ describeOnEmptyPostgres('what a server asks of Postgres', (postgres) => {
     });
     const beat = (workerId: WorkerId) =>
       engine.heartbeat(workerId, { currentLoad: 10, status: 'active', memoryUsage: 0.5 });
-    const ofBeats = () => statements.filter((text) => /update sluice\.workers|id = any/.test(text));
+    const ofBeats = () =>
+      statements.filter(
+        (text) => /update sluice\.workers|id = any/.test(text) && !text.includes('sluice.servers'),
+      );
     // Four when nothing else happens; a busy machine tells them apart into some more.
     await Promise.all(workerIds.map(beat));
     expect(ofBeats().length).toBeLessThanOrEqual(20);

@@ -36,6 +36,7 @@ import {
   findOverdue,
   listRunning,
 } from '../../src/store/sweep-attempts.js';
+import { proveHearing } from '../../src/store/hearing.js';
 import { lookForRepairs } from '../../src/store/sweep-look.js';
 import { adoptTasks, beatAll, purgeWorkers, registerWorker } from '../../src/store/workers.js';
 import { createTestDatabase, type TestDatabase } from '../support/postgres.js';
@@ -88,6 +89,10 @@ describe('R-ST1: plans on 100,000 tasks that were never analyzed', () => {
       heartbeat: idle,
     }),
   );
+  const leaseMs = 3_600_000;
+  const burial = { serverId: living, leaseMs, except: [] };
+  const proof = { serverId: living, leaseMs, continues: true };
+  const terms = { graceMs: 0, leaseMs, heardForMs: 0 };
   const cases: [string, number, (db: Database) => Promise<unknown>][] = [
     ['a heartbeat', little, (on) => beatAll(on, [{ workerId: living, heartbeat: idle }], zero)],
     ['heartbeats of many', little, (on) => beatAll(on, beatsOfMany, zero)],
@@ -98,10 +103,11 @@ describe('R-ST1: plans on 100,000 tasks that were never analyzed', () => {
       little,
       (on) => adoptTasks(on, living, [{ taskId: held, lease: randomUUID() as string as Lease }]),
     ],
-    ['burying workers', little, (on) => buryLapsedWorkers(on, 3_600_000, 0, zero)],
+    ['burying workers', little, (on) => buryLapsedWorkers(on, burial, zero)],
+    ['proving that heartbeats can be written', little, (on) => proveHearing(on, proof, zero)],
     ['purging workers', little, (on) => purgeWorkers(on, 0, zero)],
     ['orphans', little, (on) => findOrphans(on, 100)],
-    ['overdue attempts', little, (on) => findOverdue(on, 100, 0, zero)],
+    ['overdue attempts', little, (on) => findOverdue(on, 100, terms, zero)],
     ['what a worker holds', little, (on) => findHeldBy(on, living, 100)],
     ['all that runs', little, (on) => listRunning(on, null)],
     ['expiry', little, (on) => expireTasks(on, 100, zero)],

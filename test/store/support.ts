@@ -121,8 +121,10 @@ async function empty(db: Database): Promise<void> {
     delete from sluice.idempotency_keys;
     delete from sluice.workflows;
     delete from sluice.queues;
+    delete from sluice.unsettled;
     delete from sluice.limits;
     delete from sluice.workers;
+    delete from sluice.servers;
     delete from sluice.serving;
     delete from sluice.scaling;
     delete from sluice.api_keys;

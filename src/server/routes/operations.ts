@@ -38,7 +38,7 @@ export function operationRoutes(app: App, { health, metrics, doors, drain }: Rou
         tags,
         summary: 'This server can serve',
         description:
-          'Postgres and the ready queue answer, and it neither stands by nor was told to stop.',
+          'Postgres takes writes, the ready queue answers, and it neither stands by nor was told to stop.',
         response: { 200: statusSchema('ready') },
       },
       config: { scope: 'open', refusals: ['unavailable', 'standby'] },

@@ -1,0 +1,117 @@
+import { randomUUID } from 'node:crypto';
+import type { WorkerId } from '../domain/ids.js';
+import { DatabaseAwayError, LockedError } from '../store/database.js';
+import { leaveHearing, longestGapMs, proveHearing } from '../store/hearing.js';
+import { instant, type EngineContext } from './context.js';
+
+const longestIntervalMs = 1_000;
+const proofsPerLease = 12;
+/** Without an answer for so long, people are told that Postgres does not answer. */
+const silentMs = 3_000;
+
+/**
+ * Whether this server can write heartbeats, and since when. Proven to all servers in sluice.servers, since any of
+ * them may sweep: a worker is not blamed for silence while its server could not write.
+ */
+export class Hearing {
+  /** Of this process, for as long as it runs. */
+  readonly serverId = randomUUID();
+  readonly #context: EngineContext;
+  readonly #nowMs: () => number;
+  /** False: something was lost since the last proof. */
+  #continues = false;
+  /** By the clock of decisions; null: not now. */
+  #sinceMs: number | null = null;
+  /** When the last proof was asked for, by the steady clock; null: this process has not begun. */
+  #provenMs: number | null = null;
+  #failure: unknown = null;
+  /** When the row of a silent worker was last found locked. */
+  readonly #lockedMs = new Map<WorkerId, number>();
+
+  constructor(context: EngineContext) {
+    this.#context = context;
+    const { clock } = context;
+    this.#nowMs = () => (clock === null ? performance.now() : clock.nowMs());
+  }
+
+  /** Something of ours failed: the uninterrupted time starts again with the next proof. */
+  lost(): void {
+    this.#continues = false;
+    this.#sinceMs = null;
+  }
+
+  /** A heartbeat that reached this server could not be written. */
+  missed(workerId: WorkerId, error: unknown): void {
+    if (error instanceof LockedError) this.#lockedMs.set(workerId, this.#nowMs());
+    else if (error instanceof DatabaseAwayError) this.lost();
+  }
+
+  async prove(): Promise<number> {
+    const { db, settings } = this.#context;
+    const { serverId } = this;
+    const { leaseMs } = settings;
+    const askedMs = performance.now();
+    const continues = this.#continues;
+    // What is lost from now on counts for the next one.
+    this.#continues = true;
+    try {
+      const proof = { serverId, leaseMs, continues };
+      const { hearingMs, locked } = await proveHearing(db.vital, proof, instant(this.#context));
+      this.#provenMs = askedMs;
+      this.#failure = null;
+      for (const workerId of locked) this.#lockedMs.set(workerId, this.#nowMs());
+      if (this.#isContinuing()) this.#sinceMs = this.#nowMs() - hearingMs;
+    } catch (error) {
+      this.#failure = error;
+      this.lost();
+      throw error;
+    }
+    return this.intervalMs;
+  }
+
+  get intervalMs(): number {
+    return Math.min(longestIntervalMs, this.#context.settings.leaseMs / proofsPerLease);
+  }
+
+  async leave(): Promise<void> {
+    await leaveHearing(this.#context.db, this.serverId);
+  }
+
+  /** For how long heartbeats could be written here, without a gap; 0: not now. */
+  forMs(): number {
+    const sinceProofMs = performance.now() - (this.#provenMs ?? -Infinity);
+    const isRecent = sinceProofMs <= longestGapMs(this.#leaseMs);
+    return this.#sinceMs === null || !isRecent ? 0 : this.#nowMs() - this.#sinceMs;
+  }
+
+  /** Workers whose row was locked within the lease. */
+  locked(): readonly WorkerId[] {
+    const fromMs = this.#nowMs() - this.#leaseMs;
+    for (const [workerId, seenMs] of this.#lockedMs) {
+      if (seenMs < fromMs) this.#lockedMs.delete(workerId);
+    }
+    return [...this.#lockedMs.keys()];
+  }
+
+  /** Why nothing can be written now; null: it can. */
+  trouble(): string | null {
+    if (this.#failure !== null) return sentenceOf(this.#failure);
+    const sinceProofMs = performance.now() - (this.#provenMs ?? Infinity);
+    return sinceProofMs > silentMs + this.intervalMs ? 'Postgres does not answer' : null;
+  }
+
+  get #leaseMs(): number {
+    return this.#context.settings.leaseMs;
+  }
+
+  /** Asked after an await. */
+  #isContinuing(): boolean {
+    return this.#continues;
+  }
+}
+
+/** Of our own errors only: what Postgres says may name hosts, users and values. */
+function sentenceOf(error: unknown): string {
+  const isOurs = error instanceof DatabaseAwayError || error instanceof LockedError;
+  return isOurs ? error.message : 'Postgres refuses to write';
+}

@@ -1,0 +1,93 @@
+import type { WorkerId } from '../domain/ids.js';
+import type { Instant, Queryable } from './database.js';
+
+/** Longer apart, two proofs of a server leave a gap in which heartbeats may have been lost. */
+export function longestGapMs(leaseMs: number): number {
+  return leaseMs / 4;
+}
+
+export interface Proof {
+  readonly serverId: string;
+  readonly leaseMs: number;
+  /** False: a heartbeat was lost since the last proof, so the uninterrupted time starts again. */
+  readonly continues: boolean;
+}
+
+export interface Proven {
+  /** For how long this server has been able to write heartbeats, without a gap. */
+  readonly hearingMs: number;
+  /** Silent workers whose row is locked: their heartbeats could not be written. */
+  readonly locked: readonly WorkerId[];
+}
+
+/**
+ * Takes the locks that a heartbeat takes on the tables it reads and writes, on no row of them, and writes a row
+ * of its own: it fails when heartbeats fail, on a lock, a full pool, a full disk. A step of Postgres's clock
+ * counts as a gap. Indexes: workers_pkey, tasks_held, workflows_held_worker, workers_living.
+ */
+const proveSql = `
+with beat as (
+  update sluice.workers set last_heartbeat_at = last_heartbeat_at where id = $1::uuid returning id
+), read as (
+  select
+    exists (select from sluice.tasks where worker_id = $1::uuid),
+    exists (select from sluice.workflows where held_worker_id = $1::uuid)
+), silent as materialized (
+  select id from sluice.workers
+  where status <> 'dead'
+    and last_heartbeat_at < coalesce($2::timestamptz, now()) - $4::float8 / 2 * interval '1 ms'
+), writable as materialized (
+  select w.id from sluice.workers w where w.id = any(array(select id from silent))
+  for no key update skip locked
+), proof as (
+  insert into sluice.servers as server (id, hearing_since, heard_at, proven_at)
+  select $1::uuid, instant, instant, clock_timestamp()
+  from read, coalesce($2::timestamptz, now()) as instant
+  on conflict (id) do update set
+    hearing_since = case
+      when $3 and clock_timestamp() between server.proven_at
+        and server.proven_at + $5::float8 * interval '1 ms'
+      then server.hearing_since
+      else excluded.hearing_since
+    end,
+    heard_at = excluded.heard_at,
+    proven_at = excluded.proven_at
+  returning extract(epoch from heard_at - hearing_since)::float8 * 1000 as hearing_ms
+)
+select proof.hearing_ms,
+  array(select id::text from silent except select id::text from writable) as locked
+from proof`;
+
+export async function proveHearing(
+  db: Queryable,
+  { serverId, leaseMs, continues }: Proof,
+  now: Instant,
+): Promise<Proven> {
+  const [row] = await db.query<{ hearing_ms: number; locked: WorkerId[] }>(proveSql, [
+    serverId,
+    now,
+    continues,
+    leaseMs,
+    longestGapMs(leaseMs),
+  ]);
+  if (row === undefined) throw new Error('an insert without a condition answered no row');
+  return { hearingMs: row.hearing_ms, locked: row.locked };
+}
+
+/** Its workers go elsewhere: their silence counts from their last heartbeat. */
+export async function leaveHearing(db: Queryable, serverId: string): Promise<void> {
+  await db.query('delete from sluice.servers where id = $1::uuid', [serverId]);
+}
+
+/** Servers that ended without a word, once the silence of all their workers has counted. */
+export async function purgeServers(
+  db: Queryable,
+  olderThanMs: number,
+  now: Instant,
+): Promise<void> {
+  await db.query(
+    `delete from sluice.servers
+     where heard_at < coalesce($2::timestamptz, now()) - $1::float8 * interval '1 ms'`,
+    [olderThanMs, now],
+  );
+}

@@ -1,0 +1,142 @@
+import { setTimeout as delay } from 'node:timers/promises';
+
+import { expect, inject, it } from 'vitest';
+
+import { SluiceError } from '../../src/domain/errors.js';
+import type { Engine } from '../../src/engine/open-engine.js';
+import type { WorkerId } from '../../src/domain/ids.js';
+import { until } from '../support/until.js';
+import { openOnHeldLine } from './stalls.js';
+import {
+  describeOnPostgres,
+  drafts,
+  freshQueue,
+  refusal,
+  submitAll,
+  TestWorker,
+  untilStatus,
+} from './support.js';
+
+const leaseMs = 2_600;
+const times = { leaseMs, heartbeatIntervalMs: 500 };
+const count = 20;
+
+interface Lock {
+  readonly what: string;
+  readonly statement: (workerId: WorkerId) => string;
+}
+
+const locks: readonly Lock[] = [
+  {
+    what: 'the tables of a heartbeat',
+    statement: () => 'lock table sluice.tasks, sluice.workers',
+  },
+  {
+    what: 'the row of the worker',
+    statement: (workerId) => `select from sluice.workers where id = '${workerId}' for update`,
+  },
+];
+
+describeOnPostgres('locks that somebody else holds', (server) => {
+  it.each(locks)(
+    'R-HA2: a lock on $what for longer than the lease is no silence of a worker',
+    async ({ statement }) => {
+      const redisUrl = inject('redisUrl');
+      const [engine, other] = await Promise.all([
+        server().open({ redisUrl, settings: times }),
+        server().open({ redisUrl, settings: times }),
+      ]);
+      const queue = freshQueue();
+      const worker = await TestWorker.register(engine, { queues: [queue] });
+      await submitAll(engine, drafts(count, { taskType: 'long', queue, maxRetries: 0 }));
+      const held = await worker.take(count);
+      const holder = await server().connect();
+      await holder.query('begin');
+      await holder.query(statement(worker.workerId));
+      await delay(1.3 * leaseMs);
+      await holder.query('commit');
+      // Its next beat is due in an interval; sweeps of both servers may come first.
+      await untilSwept(other);
+      await untilSwept(engine);
+      expect(await beatAnswer(worker.beat(held))).toMatchObject({ lost: [] });
+      const answers = await worker.completeAll(held);
+      expect(answers.filter(({ accepted }) => accepted)).toHaveLength(count);
+    },
+  );
+
+  it('R-HA2: a server that could not write heartbeats pauses the count of its workers on the others', async () => {
+    const redisUrl = inject('redisUrl');
+    const { engine, line } = await openOnHeldLine(server(), inject('redisUrl'), {}, times);
+    const other = await server().open({ redisUrl, settings: times });
+    const queue = freshQueue();
+    const worker = await TestWorker.register(engine, { queues: [queue] });
+    await submitAll(engine, drafts(count, { taskType: 'long', queue, maxRetries: 0 }));
+    const held = await worker.take(count);
+    await worker.beat(held);
+    line.freeze();
+    await delay(0.8 * leaseMs);
+    line.letGo();
+    await delay(0.6 * leaseMs);
+    await untilSwept(other);
+    expect(await beatAnswer(worker.beat(held))).toMatchObject({ lost: [] });
+    const answers = await worker.completeAll(held);
+    expect(answers.filter(({ accepted }) => accepted)).toHaveLength(count);
+  });
+
+  it('R-HA2: a server that vanished with its workers delays their burial by no more than the lease, at no cost', async () => {
+    const redisUrl = inject('redisUrl');
+    const { engine, line } = await openOnHeldLine(server(), inject('redisUrl'), {}, times);
+    const other = await server().open({ redisUrl, settings: times });
+    const queue = freshQueue();
+    const worker = await TestWorker.register(engine, { queues: [queue] });
+    const [taskId] = await submitAll(engine, drafts(1, { taskType: 'long', queue, maxRetries: 0 }));
+    if (taskId === undefined) throw new Error('one was submitted');
+    const [task] = await worker.take(1);
+    await worker.beat(task === undefined ? [] : [task]);
+    line.freeze();
+    const lapsed = await untilStatus(other, taskId, 'pending', 'queued', 'dead_letter');
+    expect(lapsed).toMatchObject({ retryCount: 0 });
+    expect(lapsed.status).not.toBe('dead_letter');
+    line.letGo();
+  });
+
+  it('R-HA2: submits during a lock are refused within 5 s, each with when to come back', async () => {
+    const engine = await server().open();
+    const holder = await server().connect();
+    await holder.query('begin');
+    await holder.query('lock table sluice.tasks');
+    const workflow = { workflowId: 'flow' };
+    const submits = Array.from({ length: 60 }, async (_, n) => {
+      // Not all at once: one batch is under way when the next comes.
+      await delay(25 * n);
+      const beganMs = performance.now();
+      const error = await engine
+        .submit({ taskType: 'noop', ...(n % 3 === 0 ? workflow : {}) })
+        .then(
+          () => null,
+          (thrown: unknown) => thrown,
+        );
+      return { error, tookMs: performance.now() - beganMs };
+    });
+    const answers = await Promise.all(submits);
+    await holder.query('rollback');
+    const codes = answers.map(({ error }) => (error instanceof SluiceError ? error.code : error));
+    expect(new Set(codes)).toEqual(new Set(['unavailable']));
+    const slowestMs = Math.max(...answers.map(({ tookMs }) => tookMs));
+    expect(slowestMs).toBeLessThan(5_000);
+    expect(await until('a submit', () => engine.submit({ taskType: 'noop' }))).toBeTruthy();
+    await engine.cancelTasks({});
+  });
+});
+
+async function beatAnswer(beat: ReturnType<TestWorker['beat']>): Promise<unknown> {
+  const code = await refusal(beat);
+  return code ?? beat;
+}
+
+/** A task that a sweep fails shows that it took place. */
+async function untilSwept(engine: Engine): Promise<void> {
+  const marker = { taskType: 'x', queue: 'nobody', dispatchDeadlineSeconds: 0 };
+  const { taskId } = await until('a submit', () => engine.submit(marker));
+  await untilStatus(engine, taskId, 'failed');
+}
