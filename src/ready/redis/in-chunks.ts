@@ -1,3 +1,6 @@
+import type { Window } from '../ready-queue.js';
+import { windowArguments } from './line-arguments.js';
+
 export function inChunks<T>(values: readonly T[], size: number): (readonly T[])[] {
   const chunks: (readonly T[])[] = [];
   for (let from = 0; from < values.length; from += size) {
@@ -10,16 +13,43 @@ export function inChunks<T>(values: readonly T[], size: number): (readonly T[])[
 export function byRows<T extends { readonly offers: readonly unknown[] }>(
   stretches: readonly T[],
   rows: number,
+  most: number,
 ): (readonly T[])[] {
   const parts: T[][] = [];
   let room = 0;
   for (const stretch of stretches) {
-    if (parts.length === 0 || room < stretch.offers.length) {
+    if (parts.length === 0 || room < stretch.offers.length || parts.at(-1)?.length === most) {
       parts.push([]);
       room = rows;
     }
     parts.at(-1)?.push(stretch);
     room -= stretch.offers.length;
+  }
+  return parts;
+}
+
+/** So many at a time, of so many windows at most; of those with capabilities, half as many. */
+export function byWindows<T extends Window>(
+  values: readonly T[],
+  size: number,
+  most: number,
+): (readonly T[])[] {
+  if (2 * values.length <= most) return [values];
+  const parts: T[][] = [];
+  let windows = new Set<string>();
+  let room = most;
+  for (const value of values) {
+    const window = windowArguments(value).join();
+    const weight = value.lane.capabilities.length === 0 ? 1 : 2;
+    const isFull = room < weight && !windows.has(window);
+    if (parts.length === 0 || isFull || parts.at(-1)?.length === size) {
+      parts.push([]);
+      windows = new Set();
+      room = most;
+    }
+    parts.at(-1)?.push(value);
+    if (!windows.has(window)) room -= weight;
+    windows.add(window);
   }
   return parts;
 }

@@ -109,7 +109,7 @@ describe('RedisReadyQueue', () => {
     }
     const { client } = connection;
     expect(await client.hlen(`${prefix}${layout}states`)).toBeLessThanOrEqual(10_000);
-    expect(await client.scard(`${prefix}${layout}sources`)).toBeLessThanOrEqual(10_000);
+    expect(await client.zcard(`${prefix}${layout}sources`)).toBeLessThanOrEqual(10_000);
     expect(await client.hlen(`${prefix}${layout}windows`)).toBe(0);
     expect(await countKeys(prefix)).toBeLessThanOrEqual(20);
     // What is left is in the registers: the next restore finds it.

@@ -23,7 +23,7 @@ import type {
   Window,
   WindowLook,
 } from '../ready-queue.js';
-import { byRows, inChunks } from './in-chunks.js';
+import { byRows, byWindows, inChunks } from './in-chunks.js';
 import { KeptFinishes, type KeptFinish } from './kept-finishes.js';
 import { offerArguments, placeArguments, windowArguments } from './line-arguments.js';
 import { inParts, packConfiguration } from './packed-settings.js';
@@ -53,6 +53,7 @@ import { remove } from './scripts/remove.js';
 import { levels, listOut, live, missing, positions } from './scripts/seeing.js';
 import { take } from './scripts/take.js';
 import { SourceList } from './source-list.js';
+import { TakenParts } from './taken-parts.js';
 import { WakeRelay } from './wake-relay.js';
 
 interface Asked {
@@ -67,8 +68,16 @@ export interface RedisReadyQueueOptions extends ScriptRunnerOptions {
 /** A script runs to its end before any other: so many things at once, and nobody waits long. */
 const atOnce = 1_000;
 
+/** Each window that is new, or empties, is written to several lists. */
+const windowsAtOnce = 250;
+
+const positionsAtOnce = 250;
+
 /** New sources may come while a take learns of those before them; then it is made again. */
 const maxTakeAttempts = 20;
+
+/** By one script. */
+const mostTaken = 500;
 
 /**
  * The ready queue that servers share. Each operation is a script, so it is atomic; what is chosen and
@@ -84,7 +93,7 @@ export class RedisReadyQueue implements ReadyQueue {
   /** Whoever submits asks for one: those that come together are one script. */
   readonly #positions = new Batcher<Asked, number | null>({
     flush: (asked) => this.#findPositions(asked),
-    maxItems: atOnce,
+    maxItems: positionsAtOnce,
     concurrency: 2,
   });
   #toldLevels = { generation: '', number: '0' };
@@ -107,7 +116,8 @@ export class RedisReadyQueue implements ReadyQueue {
   }
 
   async offer(offers: readonly Offer[]): Promise<OfferAnswer> {
-    return this.#offerParts(inChunks(offers, atOnce).map((part) => ({ offers: part, fed: [] })));
+    const parts = byWindows(offers, atOnce, windowsAtOnce);
+    return this.#offerParts(parts.map((part) => ({ offers: part, fed: [] })));
   }
 
   /** Other servers would take them, and find nothing written. */
@@ -117,7 +127,7 @@ export class RedisReadyQueue implements ReadyQueue {
 
   async feed(stretches: readonly Stretch[]): Promise<OfferAnswer> {
     return this.#offerParts(
-      byRows(stretches, atOnce).map((part) => ({
+      byRows(stretches, atOnce, windowsAtOnce).map((part) => ({
         offers: part.flatMap(({ offers }) => offers),
         fed: part,
       })),
@@ -157,17 +167,32 @@ export class RedisReadyQueue implements ReadyQueue {
 
   async take(request: TakeRequest): Promise<TakeAnswer> {
     if (request.count < 1) throw new RangeError('a take asks for one entry at least');
-    return unlessAway<TakeAnswer>({ kind: 'rebuild' }, async () => {
-      for (let attempt = 0; attempt < maxTakeAttempts; attempt += 1) {
-        const reply = listOf(await this.#runner.run(take, ...this.#sources.argumentsFor(request)));
-        const [kind, version, keys] = reply;
-        if (kind === 'rebuild') return { kind: 'rebuild' };
-        if (!this.#kept.isEmpty) await this.#tellKept();
-        if (kind !== 'stale') return takeAnswer(reply);
-        this.#sources.update(String(version), textsOf(keys));
+    return unlessAway<TakeAnswer>({ kind: 'rebuild' }, () => this.#take(request));
+  }
+
+  /** A script is short: many entries, and what a worker can do of many sources, are taken by several. */
+  async #take(request: TakeRequest): Promise<TakeAnswer> {
+    const found = new TakenParts(request.count);
+    let parts = this.#sources.partsFor(request);
+    let attemptsLeft = maxTakeAttempts + parts.length;
+    for (; attemptsLeft > 0 && found.goesOn(parts.length); attemptsLeft -= 1) {
+      const count = Math.min(request.count - found.size, mostTaken);
+      const part = parts[found.part] ?? [];
+      const told = await this.#runner.run(take, this.#sources.version, count, ...part);
+      const reply = listOf(told);
+      const [kind, version, isMore, keys] = reply;
+      if (kind === 'rebuild') return found.size === 0 ? { kind: 'rebuild' } : found.answer(false);
+      if (!this.#kept.isEmpty) await this.#tellKept();
+      if (kind === 'stale') {
+        this.#sources.update(String(version), isMore === 1, textsOf(keys));
+        parts = this.#sources.partsFor(request);
+        // A server that has just begun reads them all, a stretch at a time.
+        attemptsLeft = Math.max(attemptsLeft, parts.length) + 1;
+      } else {
+        found.note(takeAnswer(reply));
       }
-      return { kind: 'wait', waitMs: 0 };
-    });
+    }
+    return found.answer(found.goesOn(parts.length));
   }
 
   async confirm(grants: readonly Grant[]): Promise<void> {
@@ -185,7 +210,7 @@ export class RedisReadyQueue implements ReadyQueue {
 
   async remove(taskIds: readonly TaskId[]): Promise<void> {
     await unlessAway(undefined, async () => {
-      for (const part of inChunks(taskIds, atOnce)) {
+      for (const part of inChunks(taskIds, windowsAtOnce)) {
         this.#tellWakes(await this.#runner.run(remove, ...part));
       }
     });

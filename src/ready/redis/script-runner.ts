@@ -24,7 +24,7 @@ export interface ScriptRunnerOptions {
  * Before all keys of the scripts, after the prefix. Another layout has another number: a server of the
  * version before does not find what it could not read, and its contents are of another generation.
  */
-export const layout = '2:';
+export const layout = '3:';
 
 /** Runs scripts by their hash, and tells once when Redis stops answering them. */
 export class ScriptRunner {
