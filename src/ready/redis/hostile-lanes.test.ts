@@ -56,7 +56,7 @@ describe.each([
     lanes: 4_000,
     by: 'capability sets',
     laneOf: (index: number) => ({ taskType: 't', capabilities: hostileCapabilities(index) }),
-    // Of more than 150 sets that a worker has, takes look at some by turns.
+    // Of more than 120 sets that a worker has, takes look at some by turns.
     isOrdered: false,
   },
 ])('a queue with $lanes lanes by $by', ({ lanes, laneOf, isOrdered }) => {

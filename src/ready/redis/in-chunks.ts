@@ -13,12 +13,11 @@ export function inChunks<T>(values: readonly T[], size: number): (readonly T[])[
 export function byRows<T extends { readonly offers: readonly unknown[] }>(
   stretches: readonly T[],
   rows: number,
-  most: number,
 ): (readonly T[])[] {
   const parts: T[][] = [];
   let room = 0;
   for (const stretch of stretches) {
-    if (parts.length === 0 || room < stretch.offers.length || parts.at(-1)?.length === most) {
+    if (parts.length === 0 || room < stretch.offers.length) {
       parts.push([]);
       room = rows;
     }
@@ -28,28 +27,22 @@ export function byRows<T extends { readonly offers: readonly unknown[] }>(
   return parts;
 }
 
-/** So many at a time, of so many windows at most; of those with capabilities, half as many. */
-export function byWindows<T extends Window>(
-  values: readonly T[],
-  size: number,
-  most: number,
-): (readonly T[])[] {
-  if (2 * values.length <= most) return [values];
+/** Parts of so many windows at most; one with capabilities counts twice. */
+export function byWindows<T extends Window>(values: readonly T[], most: number): (readonly T[])[] {
   const parts: T[][] = [];
   let windows = new Set<string>();
-  let room = most;
+  let room = 0;
   for (const value of values) {
     const window = windowArguments(value).join();
     const weight = value.lane.capabilities.length === 0 ? 1 : 2;
-    const isFull = room < weight && !windows.has(window);
-    if (parts.length === 0 || isFull || parts.at(-1)?.length === size) {
+    if (!windows.has(window) && room < weight) {
       parts.push([]);
       windows = new Set();
       room = most;
     }
-    parts.at(-1)?.push(value);
     if (!windows.has(window)) room -= weight;
     windows.add(window);
+    parts.at(-1)?.push(value);
   }
   return parts;
 }

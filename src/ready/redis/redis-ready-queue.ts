@@ -47,7 +47,7 @@ import { RedisAwayError, ScriptRunner, type ScriptRunnerOptions } from './script
 import { configure } from './scripts/configure.js';
 import { confirm } from './scripts/confirm.js';
 import { leave, listBehind, look } from './scripts/line.js';
-import { offer } from './scripts/offer.js';
+import { offer, windowsAtOnce } from './scripts/offer.js';
 import { finish, refund } from './scripts/release.js';
 import { remove } from './scripts/remove.js';
 import { levels, listOut, live, missing, positions } from './scripts/seeing.js';
@@ -61,15 +61,18 @@ interface Asked {
   readonly limit: number;
 }
 
+/** What one script is offered, and which of it are stretches of lines. */
+interface OfferPart {
+  readonly offers: readonly Offer[];
+  readonly fed: readonly Stretch[];
+}
+
 export interface RedisReadyQueueOptions extends ScriptRunnerOptions {
   readonly bus: Bus;
 }
 
 /** A script runs to its end before any other: so many things at once, and nobody waits long. */
 const atOnce = 1_000;
-
-/** Each window that is new, or empties, is written to several lists. */
-const windowsAtOnce = 250;
 
 const positionsAtOnce = 250;
 
@@ -116,8 +119,7 @@ export class RedisReadyQueue implements ReadyQueue {
   }
 
   async offer(offers: readonly Offer[]): Promise<OfferAnswer> {
-    const parts = byWindows(offers, atOnce, windowsAtOnce);
-    return this.#offerParts(parts.map((part) => ({ offers: part, fed: [] })));
+    return this.#offerParts(inChunks(offers, atOnce).map((part) => ({ offers: part, fed: [] })));
   }
 
   /** Other servers would take them, and find nothing written. */
@@ -127,7 +129,7 @@ export class RedisReadyQueue implements ReadyQueue {
 
   async feed(stretches: readonly Stretch[]): Promise<OfferAnswer> {
     return this.#offerParts(
-      byRows(stretches, atOnce, windowsAtOnce).map((part) => ({
+      byRows(stretches, atOnce).map((part) => ({
         offers: part.flatMap(({ offers }) => offers),
         fed: part,
       })),
@@ -284,14 +286,18 @@ export class RedisReadyQueue implements ReadyQueue {
     this.#wakes.close();
   }
 
-  async #offerParts(
-    parts: readonly { readonly offers: readonly Offer[]; readonly fed: readonly Stretch[] }[],
-  ): Promise<OfferAnswer> {
+  async #offerParts(parts: readonly OfferPart[]): Promise<OfferAnswer> {
     return unlessAway<OfferAnswer>({ kind: 'rebuild' }, async () => {
       const outcomes: OfferOutcome[] = [];
       for (const { offers, fed } of parts) {
         const reply = listOf(await this.#runner.run(offer, ...offerArguments(offers, fed)));
         if (reply[0] === 'rebuild') return { kind: 'rebuild' };
+        if (reply[0] === 'split') {
+          const answer = await this.#offerParts(splitOffer(offers, fed));
+          if (answer.kind === 'rebuild') return answer;
+          outcomes.push(...answer.outcomes);
+          continue;
+        }
         const [, told, wakes = []] = reply;
         const outcomesOfPart = outcomesOf(told, offers.length);
         this.#wakes.tell([...wakesOfOffers(offers, outcomesOfPart), ...wakesOf(wakes)]);
@@ -357,6 +363,17 @@ export class RedisReadyQueue implements ReadyQueue {
   #tellWakes(reply: Parameters<typeof wakesOf>[0]): void {
     this.#wakes.tell(wakesOf(reply));
   }
+}
+
+/** Less than the script takes at once, whatever its windows are. */
+function splitOffer(offers: readonly Offer[], fed: readonly Stretch[]): OfferPart[] {
+  if (fed.length === 0) {
+    return byWindows(offers, windowsAtOnce).map((part) => ({ offers: part, fed: [] }));
+  }
+  return inChunks(fed, windowsAtOnce / 2).map((part) => ({
+    offers: part.flatMap((stretch) => stretch.offers),
+    fed: part,
+  }));
 }
 
 async function unlessAway<T>(whenAway: T, work: () => Promise<T>): Promise<T> {

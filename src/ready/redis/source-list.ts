@@ -12,9 +12,9 @@ interface Source {
 }
 
 /** A script looks at each: more than this are asked for by several takes. */
-const maxAtOnce = 150;
+const maxAtOnce = 120;
 /** Of many, those that are in every part. */
-const inEveryPart = 50;
+const inEveryPart = 40;
 const maxParts = 100;
 
 /**

@@ -10,6 +10,9 @@ import { wakes } from './wakes.js';
 import { windows } from './windows.js';
 import { queues } from './queues.js';
 
+/** So many windows that are not plain are offered to at once; of those with capabilities half as many. */
+export const windowsAtOnce = 250;
+
 /**
  * Windows come first and are named by their number, so that each is looked at once. Of those that are
  * fed from a line, the round of the feed follows and the position where the line goes on. Then come the ids,
@@ -83,7 +86,17 @@ end
 readLastParts(windowsKey, untailed)
 end
 
--- All others, by number and in a list.
+-- All others cost a table and several writes each: too many of them are offered in parts.
+do
+local cost = 0
+for number = 1, windowCount do
+  local hasCapabilities = sub(fieldOf(number), -1) ~= '\n'
+  if not lastParts[number] then cost = cost + (hasCapabilities and 2 or 1) end
+end
+if cost > ${windowsAtOnce} then return { 'split' } end
+end
+
+-- Those others, by number and in a list.
 local windows, opened = {}, {}
 
 local function openWindow(number)

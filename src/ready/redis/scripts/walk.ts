@@ -147,14 +147,15 @@ function nextInWalk()
       enterNode(node)
     else
       local lane = popFirst(node.lanes, isOlderLane)
-      looksLeft = looksLeft - 1
       if #node.lanes == 0 then removeFirstNode(node) end
       return lane
     end
   end
 end
 
+-- Lanes that are looked at in vain are counted: grants are counted by the take.
 function parkInWalk(lane, untilMs)
+  looksLeft = looksLeft - 1
   local queue = lane.queue
   lane.isInWalk, lane.parkedUntil = false, untilMs
   if not queue.parkedInWalk then queue.parkedInWalk = {} end
