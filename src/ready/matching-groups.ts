@@ -1,3 +1,4 @@
+import { everyType } from '../domain/lane.js';
 import type { TakeRequest } from './ready-queue.js';
 
 /**
@@ -6,9 +7,6 @@ import type { TakeRequest } from './ready-queue.js';
  */
 const maxRemembered = 1_000;
 const maxBytes = 16 * 1024 * 1024;
-
-/** No task can have it: the group of all types of one capability set. */
-export const everyType = '*';
 
 interface Group {
   readonly key: string;
