@@ -13,6 +13,7 @@ import { Feeder } from './feeder.js';
 import { Fleet } from './fleet.js';
 import { Health } from './health.js';
 import { Heartbeat } from './heartbeat.js';
+import { Lanes } from './lanes.js';
 import { Line } from './line.js';
 import { LostEntries } from './lost-entries.js';
 import { News } from './news.js';
@@ -81,6 +82,7 @@ export function joinParts(
   const endAttempts = new EndAttempts(context, feeder, slots);
   const admission = new Admission(context, queues);
   const claim = new Claim(context, { slots, recent, waiters });
+  const lanes = new Lanes(context, queues);
   const submit = new Submit(context, {
     recent,
     claim,
@@ -88,6 +90,7 @@ export function joinParts(
     feeder,
     queues,
     throughput,
+    lanes,
     isServing: () => serving.notServing() === null,
   });
   const report = new Report(context, { endAttempts, feeder, slots, judge, circuits, recent });
@@ -113,7 +116,7 @@ export function joinParts(
     news,
     hearing,
     slots,
-    retention: new Retention(context, feeder),
+    retention: new Retention(context, feeder, lanes),
   });
   const serving = new Serving(context, role, {
     bench,
