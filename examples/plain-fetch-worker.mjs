@@ -6,6 +6,8 @@ const server = process.argv[2] ?? 'http://127.0.0.1:7700';
 const offer = { task_types: ['count-words'], capacity: 10 };
 const running = new Map(); // lease → { task_id, abort }
 let stopping = false;
+/** Refusals that another try would not change. */
+const final = new Set(['lease_lost', 'payload_too_large', 'invalid_request', 'invalid_json']);
 
 /** Your work goes here. This counts words, and takes as many seconds as it is told to. */
 async function countWords({ text, seconds = 0 }, signal) {
@@ -13,14 +15,15 @@ async function countWords({ text, seconds = 0 }, signal) {
   return { words: text.split(' ').length };
 }
 
-/** Null when the server is away, or can't answer now: worth another try. */
+/** Null when no answer of Sluice came: worth another try. A proxy may answer in its place. */
 async function post(path, body) {
   const headers = { 'content-type': 'application/json' };
   const signal = AbortSignal.timeout(10_000);
   const request = { method: 'POST', headers, body: JSON.stringify(body), signal };
   const response = await fetch(`${server}/internal/workers/${path}`, request).catch(() => null);
   const answer = await response?.json().catch(() => null);
-  return response?.status < 500 && response.status !== 429 ? answer : null;
+  const isProblem = answer !== null && answer?.type === `/docs#${answer?.code}`;
+  return response?.ok || isProblem ? answer : null;
 }
 
 async function untilAnswered(send) {
@@ -38,9 +41,9 @@ async function call(name, body) {
   const known = registered;
   const answer = await post(`${(await known).worker_id}/${name}`, body);
   if (!answer?.code) return answer;
-  if (answer.code !== 'worker_unknown') throw new Error(`${answer.code}: ${answer.detail}`);
+  if (final.has(answer.code)) throw new Error(`${answer.code}: ${answer.detail}`);
   // The server forgot this worker. Under its new id its leases stay good.
-  if (registered === known) registered = register();
+  if (answer.code === 'worker_unknown' && registered === known) registered = register();
   return null;
 }
 

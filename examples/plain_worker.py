@@ -19,6 +19,8 @@ worker = {}  # what register answered
 registering = Lock()
 stopping = Event()
 leaving = Event()
+# Refusals that another try would not change.
+final = {"lease_lost", "payload_too_large", "invalid_request", "invalid_json"}
 
 
 class Stop(Event):
@@ -37,7 +39,7 @@ def count_words(parameters, stop):
 
 
 def post(path, body):
-    """None when the server is away, or can't answer now: worth another try."""
+    """None when no answer of Sluice came: worth another try. A proxy may answer in its place."""
     data = json.dumps(body).encode()
     headers = {"content-type": "application/json"}
     request = Request(f"{server}/internal/workers/{path}", data, headers)
@@ -45,8 +47,16 @@ def post(path, body):
         with urlopen(request, timeout=10) as response:
             return json.load(response)
     except HTTPError as error:
-        return None if error.code >= 500 or error.code == 429 else json.load(error)
+        return problem(error)
     except (OSError, HTTPException, ValueError):
+        return None
+
+
+def problem(error):
+    try:
+        answer = json.load(error)
+        return answer if answer["type"] == "/docs#" + answer["code"] else None
+    except (OSError, HTTPException, ValueError, TypeError, LookupError):
         return None
 
 
@@ -70,10 +80,11 @@ def call(name, body):
     answer = post(f"{known['worker_id']}/{name}", body)
     if answer is None or "code" not in answer:
         return answer
-    if answer["code"] != "worker_unknown":
+    if answer["code"] in final:
         raise RuntimeError(f"{answer['code']}: {answer['detail']}")
-    # The server forgot this worker. Under its new id its leases stay good.
-    register(known)
+    if answer["code"] == "worker_unknown":
+        # The server forgot this worker. Under its new id its leases stay good.
+        register(known)
     return None
 
 

@@ -4,8 +4,7 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { HttpApi } from '../../src/client/http-api.js';
 import type { SluiceApi } from '../../src/protocol/api.js';
-import type { PageRequest } from '../../src/protocol/page.js';
-import type { TaskView } from '../../src/protocol/tasks-api.js';
+import type { ListedTask, ListRequest } from '../../src/protocol/tasks-api.js';
 import { getFreePort } from '../../test/support/services/free-port.js';
 import { Child } from '../shared/child.js';
 import { LabDatabase } from '../shared/database.js';
@@ -74,8 +73,8 @@ export class SluiceStand implements AsyncDisposable {
   async run(arrivals: readonly Arrival[], clock: CaseClock): Promise<SluiceRun> {
     await this.#submitAll(arrivals, clock);
     const views = await this.#untilCompleted(arrivals.length);
-    const byTask = (at: (view: TaskView) => Date | null) =>
-      new Map(views.map((view) => [Number(view.parameters.task), at(view)?.getTime() ?? 0]));
+    const byTask = (at: (view: ListedTask) => Date | null) =>
+      new Map(views.map((view) => [Number(view.parameters?.task), at(view)?.getTime() ?? 0]));
     const answeredAt = byTask(({ completedAt }) => completedAt);
     return {
       rans: ransOf(arrivals, await this.models.log(), answeredAt, clock),
@@ -122,7 +121,7 @@ export class SluiceStand implements AsyncDisposable {
     if (refused !== undefined) throw new Error(`A task was refused: ${JSON.stringify(refused)}`);
   }
 
-  async #untilCompleted(tasks: number): Promise<readonly TaskView[]> {
+  async #untilCompleted(tasks: number): Promise<readonly ListedTask[]> {
     let done = 0;
     let changedMs = performance.now();
     while (performance.now() - changedMs < patienceMs) {
@@ -138,17 +137,18 @@ export class SluiceStand implements AsyncDisposable {
   }
 }
 
-function hasCompleted({ status }: TaskView): boolean {
+function hasCompleted({ status }: ListedTask): boolean {
   return status === 'completed';
 }
 
-async function everyTask(api: SluiceApi): Promise<readonly TaskView[]> {
-  const views: TaskView[] = [];
-  let page: PageRequest | null = { limit: 1_000 };
+async function everyTask(api: SluiceApi): Promise<readonly ListedTask[]> {
+  const views: ListedTask[] = [];
+  const whole: ListRequest = { limit: 1_000, include: ['parameters'] };
+  let page: ListRequest | null = whole;
   while (page !== null) {
     const { items, nextCursor } = await api.listTasks({}, page);
     views.push(...items);
-    page = nextCursor === null ? null : { limit: 1_000, cursor: nextCursor };
+    page = nextCursor === null ? null : { ...whole, cursor: nextCursor };
   }
   return views;
 }

@@ -134,6 +134,7 @@ export class Stand implements AsyncDisposable {
         new Child({
           args: [cli, 'serve', '--port', String(port), '--log-level', 'warn', ...where],
           env: {
+            SLUICE_DRAIN_MS: '0',
             SLUICE_LEASE_MS: String(leaseMs),
             SLUICE_HEARTBEAT_INTERVAL_MS: String(heartbeatIntervalMs),
           },

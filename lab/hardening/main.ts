@@ -1,5 +1,9 @@
 // Bad neighbours at full size: npm run hardening -- --help
 import { runLab } from '../shared/command.js';
+import { foreignAnswers } from './scenarios/foreign-answers.js';
+import { missingPartitions } from './scenarios/missing-partitions.js';
+import { rollingRestarts } from './scenarios/rolling-restarts.js';
+import { revokedSessions } from './scenarios/revoked-sessions.js';
 
 await runLab({
   name: 'hardening',
@@ -8,5 +12,5 @@ await runLab({
 locks, full disks, huge answers, expensive reads, hostile names, a Redis that loses keys or hangs. Each
 scenario has a small version in \`npm test\`. How each is measured: \`npm run hardening -- --help\` and the
 README of the lab.`,
-  scenarios: [],
+  scenarios: [foreignAnswers, rollingRestarts, revokedSessions, missingPartitions],
 });

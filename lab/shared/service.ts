@@ -10,6 +10,7 @@ import {
   startRedis,
   type RunningRedis,
 } from '../../test/support/services/redis-server.js';
+import { until } from '../../test/support/until.js';
 import { Child } from './child.js';
 import { LabDatabase } from './database.js';
 
@@ -108,6 +109,16 @@ export class Service implements AsyncDisposable {
   /** SIGKILL. */
   async endServer(server: number): Promise<void> {
     await this.#servers[server]?.kill();
+  }
+
+  /** SIGTERM: it still answers for its drain time. */
+  async terminateServer(server: number): Promise<void> {
+    const child = this.#servers[server];
+    child?.signal('SIGTERM');
+    // Before its channel closes: that would tell it to stop at once.
+    const hasHeard = () => child?.errors.some((line) => line.startsWith('Stopping'));
+    await until('the server to stop', hasHeard);
+    await child?.stop();
   }
 
   async startServer(server: number): Promise<void> {

@@ -2,6 +2,7 @@ import { InvalidArgumentError, Option } from 'commander';
 import type { JsonObject } from '../domain/json.js';
 import { priorities } from '../domain/priority.js';
 import { bounds } from '../protocol/bounds.js';
+import type { ListInclude } from '../protocol/tasks-api.js';
 
 export function priorityOption(flags: string, description: string): Option {
   return new Option(flags, description).choices(priorities);
@@ -11,6 +12,20 @@ export function limitOption(fallback: number): Option {
   return new Option('--limit <n>', 'how many at most')
     .default(fallback)
     .argParser(wholeNumber(1, bounds.pageSize));
+}
+
+export function includeOption(): Option {
+  return new Option(
+    '--include <fields>',
+    'with --json: parameters, result, or both with a comma',
+  ).argParser(includes);
+}
+
+function includes(text: string): ListInclude[] {
+  return names(text).map((name) => {
+    if (name === 'parameters' || name === 'result') return name;
+    throw new InvalidArgumentError('It must be parameters, result or parameters,result.');
+  });
 }
 
 export function wholeNumber(min: number, max: number): (text: string) => number {

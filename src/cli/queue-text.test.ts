@@ -10,6 +10,7 @@ function queue(settings: Partial<QueueSettings>, live: Partial<QueueLive> = {}):
   return {
     name: 'q',
     version: 1,
+    inForce: true,
     settings: { ...defaultQueueSettings, ...settings },
     live: {
       depth: none,

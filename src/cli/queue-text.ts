@@ -41,6 +41,11 @@ export function pauseText({ settings: { paused, pausedUntil }, live }: QueueView
   return `stopped${untilText(live.pausedUntil)}: ${live.pausedWhy}`;
 }
 
+/** Nothing while the settings are in force. */
+export function inForceText({ inForce }: Pick<QueueView, 'inForce'>): string {
+  return inForce ? '' : ' (not in force yet: Redis could not be told; until then nothing starts)';
+}
+
 function untilText(instant: Date | null): string {
   return instant === null ? '' : ` until ${instant.toISOString()}`;
 }

@@ -23,6 +23,8 @@ export async function replayAll(
       answer = await api.replayDeadLetters(filter, { ...request, cursor: answer.nextCursor });
       replayed += answer.replayed;
       lastDueAt = answer.lastDueAt ?? lastDueAt;
+      // What the server counts ends at 10,000.
+      bar.setTotal(Math.max(bar.getTotal(), replayed));
       bar.update(replayed);
     }
   } finally {

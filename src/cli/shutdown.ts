@@ -2,22 +2,25 @@ const signals = ['SIGINT', 'SIGTERM'] as const;
 /** What a module may leave open, a pool of connections say, gets this long to end by itself. */
 const lastWordsMs = 1_000;
 
+/** What a process is told to stop by; null: its parent is gone, or it ended by itself. */
+export type StopSignal = (typeof signals)[number] | null;
+
 /**
  * Runs `stop` at the first SIGINT or SIGTERM, or when the parent that started this process with a
  * channel is gone, and resolves when it is done. A second signal ends the process at once.
  */
 export async function untilShutdown(
-  stop: () => Promise<void>,
+  stop: (signal: StopSignal) => Promise<void>,
   /** Resolves when there is nothing left to wait for. */
   ended = new Promise<void>(() => undefined),
   /** What a second signal does first. */
   atOnce: () => void = () => undefined,
 ): Promise<void> {
-  await Promise.race([ended, firstSignal(atOnce)]);
-  await stop();
+  const signal = await Promise.race([ended, firstSignal(atOnce)]);
+  await stop(signal ?? null);
 }
 
-function firstSignal(atOnce: () => void): Promise<void> {
+function firstSignal(atOnce: () => void): Promise<StopSignal> {
   return new Promise((resolve) => {
     let signalled = false;
     for (const signal of signals) {
@@ -27,10 +30,10 @@ function firstSignal(atOnce: () => void): Promise<void> {
           process.exit(1);
         }
         signalled = true;
-        resolve();
+        resolve(signal);
       });
     }
-    if (process.connected) process.once('disconnect', resolve);
+    if (process.connected) process.once('disconnect', () => resolve(null));
   });
 }
 

@@ -3,11 +3,12 @@ import type { TaskId, WorkerId } from '../domain/ids.js';
 import type { SluiceApi } from '../protocol/api.js';
 import type {
   DeadLetterFilter,
+  DeadLetterPage,
   DeadLetterPattern,
   DeadLetterReplay,
   ReplayedDeadLetters,
 } from '../protocol/dead-letters-api.js';
-import type { CreatedKey, KeyDraft, KeyView } from '../protocol/keys-api.js';
+import type { CreatedKey, KeyDraft, KeyView, SessionView } from '../protocol/keys-api.js';
 import type { Page, PageRequest } from '../protocol/page.js';
 import type { LimitView, QueueChange, QueueView } from '../protocol/queues-api.js';
 import type { Scaling } from '../protocol/scaling-api.js';
@@ -15,6 +16,8 @@ import type { Statistics } from '../protocol/statistics-api.js';
 import type {
   Cancellation,
   Explanation,
+  ListedTask,
+  ListRequest,
   Receipt,
   ReplayRequest,
   SubmitOutcome,
@@ -38,6 +41,7 @@ import type {
 import type { RateLimit } from '../domain/queue-settings.js';
 import { bounds } from '../protocol/bounds.js';
 import { taskIdFromWire, timestampToWire } from '../protocol/common-wire.js';
+import { defined } from '../protocol/defined.js';
 import type {
   DeadLetterAnalysisWire,
   DeadLetterPageWire,
@@ -50,12 +54,19 @@ import {
   replayDeadLettersToWire,
   replayedFromWire,
 } from '../protocol/dead-letters-wire.js';
-import type { CreatedKeyWire, KeyPageWire, KeyWire } from '../protocol/keys-schema.js';
+import type {
+  CreatedKeyWire,
+  KeyPageWire,
+  KeyWire,
+  SessionListWire,
+  SessionWire,
+} from '../protocol/keys-schema.js';
 import {
   createdKeyFromWire,
   keyDraftToWire,
   keyFromWire,
   keyPageFromWire,
+  sessionFromWire,
 } from '../protocol/keys-wire.js';
 import type { LimitWire, QueuePageWire, QueueWire } from '../protocol/queues-schema.js';
 import {
@@ -81,6 +92,7 @@ import type {
 import {
   cancellationFromWire,
   explanationFromWire,
+  includeToWire,
   receiptFromWire,
   replayToWire,
   submitOutcomesFromWire,
@@ -109,6 +121,14 @@ import {
   workerFromWire,
   workerPageFromWire,
 } from '../protocol/workers-wire.js';
+import {
+  areReportAnswers,
+  isAcknowledged,
+  isHeartbeatAnswer,
+  isPollAnswer,
+  isRegistered,
+  isReleased,
+} from '../protocol/worker-answers.js';
 import { HttpTransport, type HttpOptions } from './http-transport.js';
 
 export type HttpApiOptions = HttpOptions;
@@ -170,8 +190,8 @@ export class HttpApi implements SluiceApi {
     );
   }
 
-  async listTasks(filter: TaskFilter, page: PageRequest = {}): Promise<Page<TaskView>> {
-    const query = { ...taskFilterToWire(filter), ...pageQuery(page) };
+  async listTasks(filter: TaskFilter, page: ListRequest = {}): Promise<Page<ListedTask>> {
+    const query = { ...taskFilterToWire(filter), ...listQuery(page) };
     return taskPageFromWire(await this.#http.get<TaskPageWire>('/api/v1/tasks', query));
   }
 
@@ -246,11 +266,8 @@ export class HttpApi implements SluiceApi {
     return scalingFromWire(await this.#http.get<ScalingWire>('/api/v1/scaling'));
   }
 
-  async listDeadLetters(
-    filter: DeadLetterFilter,
-    page: PageRequest = {},
-  ): Promise<Page<TaskView> & { readonly totalCount: number }> {
-    const query = { ...deadLetterFilterToWire(filter), ...pageQuery(page) };
+  async listDeadLetters(filter: DeadLetterFilter, page: ListRequest = {}): Promise<DeadLetterPage> {
+    const query = { ...deadLetterFilterToWire(filter), ...listQuery(page) };
     return deadLetterPageFromWire(await this.#http.get<DeadLetterPageWire>('/api/v1/dlq', query));
   }
 
@@ -273,6 +290,7 @@ export class HttpApi implements SluiceApi {
       await this.#http.post<RegisteredWire>(
         '/internal/workers/register',
         registrationToWire(registration),
+        { fits: isRegistered },
       ),
     );
   }
@@ -283,13 +301,13 @@ export class HttpApi implements SluiceApi {
       await this.#http.post<PollAnswerWire>(
         `${workerPath(workerId)}/poll`,
         pollToWire({ ...request, waitMs }),
-        { waitMs, signal },
+        { waitMs, signal, fits: isPollAnswer },
       ),
     );
   }
 
   async start(workerId: WorkerId, held: Held): Promise<void> {
-    await this.#http.post(`${workerPath(workerId)}/start`, heldToWire(held));
+    await this.#http.post(`${workerPath(workerId)}/start`, heldToWire(held), acknowledged);
   }
 
   async progress(
@@ -297,18 +315,21 @@ export class HttpApi implements SluiceApi {
     held: Held,
     progress: { readonly percent: number; readonly message?: string },
   ): Promise<void> {
-    await this.#http.post(`${workerPath(workerId)}/progress`, {
+    const body = {
       ...heldToWire(held),
       progress_percent: progress.percent,
       status_message: progress.message,
-    });
+    };
+    await this.#http.post(`${workerPath(workerId)}/progress`, body, acknowledged);
   }
 
   async report(workerId: WorkerId, reports: readonly Report[]): Promise<readonly ReportAnswer[]> {
     if (reports.length === 0) return [];
-    const { results } = await this.#http.post<ReportAnswersWire>(`${workerPath(workerId)}/result`, {
-      results: reports.map(reportToWire),
-    });
+    const { results } = await this.#http.post<ReportAnswersWire>(
+      `${workerPath(workerId)}/result`,
+      { results: reports.map(reportToWire) },
+      { fits: areReportAnswers(reports) },
+    );
     return results.map(reportAnswerFromWire);
   }
 
@@ -320,6 +341,7 @@ export class HttpApi implements SluiceApi {
     const { released, lost } = await this.#http.post<{ released: string[]; lost: string[] }>(
       `${workerPath(workerId)}/release`,
       { tasks: held.map(heldToWire) },
+      { fits: isReleased },
     );
     return { released: released.map(taskIdFromWire), lost: lost.map(taskIdFromWire) };
   }
@@ -329,12 +351,13 @@ export class HttpApi implements SluiceApi {
       await this.#http.post<HeartbeatAnswerWire>(
         `${workerPath(workerId)}/heartbeat`,
         heartbeatToWire(beat),
+        { fits: isHeartbeatAnswer },
       ),
     );
   }
 
   async deregister(workerId: WorkerId): Promise<void> {
-    await this.#http.post(`${workerPath(workerId)}/deregister`, {});
+    await this.#http.post(`${workerPath(workerId)}/deregister`, {}, acknowledged);
   }
 
   async listWorkers(page: PageRequest = {}): Promise<Page<WorkerView>> {
@@ -365,7 +388,20 @@ export class HttpApi implements SluiceApi {
     const path = `/api/v1/keys/${encodeURIComponent(id)}`;
     return keyFromWire((await this.#http.exchange<KeyWire>('DELETE', path)).answer);
   }
+
+  async listSessions(keyId: string): Promise<readonly SessionView[]> {
+    const path = `/api/v1/keys/${encodeURIComponent(keyId)}/sessions`;
+    return (await this.#http.get<SessionListWire>(path)).items.map(sessionFromWire);
+  }
+
+  async endSession(keyId: string, sessionId: string): Promise<SessionView> {
+    const key = encodeURIComponent(keyId);
+    const path = `/api/v1/keys/${key}/sessions/${encodeURIComponent(sessionId)}`;
+    return sessionFromWire((await this.#http.exchange<SessionWire>('DELETE', path)).answer);
+  }
 }
+
+const acknowledged = { fits: isAcknowledged };
 
 /** The JSON of the drafts, in pieces that one request may carry. */
 function* splitBatch(drafts: readonly TaskDraft[]): Generator<string[]> {
@@ -384,6 +420,10 @@ function* splitBatch(drafts: readonly TaskDraft[]): Generator<string[]> {
     characters += task.length + 1;
   }
   if (piece.length > 0) yield piece;
+}
+
+function listQuery({ include, ...page }: ListRequest): Record<string, string> {
+  return { ...pageQuery(page), ...defined({ include: includeToWire(include) }) };
 }
 
 function pageQuery({ limit, cursor }: PageRequest): Record<string, string> {

@@ -3,8 +3,7 @@ import { request as requestSecurely, type RequestOptions } from 'node:https';
 import { setTimeout as delay } from 'node:timers/promises';
 import { urlToHttpOptions } from 'node:url';
 import { SluiceError, type SluiceErrorOptions } from '../domain/errors.js';
-import type { ProblemWire } from '../protocol/problem-schema.js';
-import { codeOfStatus, errorOf, refusalFromWire } from '../protocol/problem-wire.js';
+import { errorOf, isKnownProblem, isProblem, refusalFromWire } from '../protocol/problem-wire.js';
 
 export interface HttpOptions {
   readonly apiKey?: string;
@@ -19,6 +18,11 @@ interface Call {
   /** How long the server was asked to wait before it answers. */
   readonly waitMs?: number;
   readonly signal?: AbortSignal | undefined;
+  /**
+   * Whether an answer has the shape that Sluice gives to this call. With it, a refusal counts only with a
+   * code that is known here: every other answer is that of a proxy, and the call did not arrive.
+   */
+  readonly fits?: (answer: unknown) => boolean;
 }
 
 interface Exchange<Answer> {
@@ -26,7 +30,7 @@ interface Exchange<Answer> {
   readonly answer: Answer;
 }
 
-type Waiting = Pick<Call, 'waitMs' | 'signal'>;
+type Waiting = Pick<Call, 'waitMs' | 'signal' | 'fits'>;
 
 const defaultTimeoutMs = 30_000;
 /** Before a read is tried again: a restarted server is back soon, or not at once. */
@@ -84,7 +88,7 @@ export class HttpTransport {
     signal?.throwIfAborted();
     try {
       const received = await this.#send(method, path, call);
-      const answer = readAnswer(received, `${this.#base}${path}`) as Answer;
+      const answer = readAnswer(received, `${this.#base}${path}`, call.fits) as Answer;
       return { status: received.status, answer };
     } catch (error) {
       if (error instanceof SluiceError) throw error;
@@ -133,28 +137,31 @@ interface Received {
 
 const jsonHeaders = { 'content-type': 'application/json' };
 
-/** No answer came: whether the call was carried out is not known. */
+/** No answer of a Sluice server came: whether the call was carried out is not known. */
 class UnreachableError extends SluiceError {
-  constructor(detail: string, options: SluiceErrorOptions) {
+  constructor(detail: string, options: SluiceErrorOptions = {}) {
     super('unavailable', detail, options);
   }
 }
 
-function readAnswer({ status, text, location }: Received, url: string): unknown {
-  if (status === 204) return undefined;
-  const answer = parse(text);
-  const isOk = status >= 200 && status < 300;
-  if (isOk && answer !== undefined) return answer;
-  if (isProblem(answer)) throw errorOf(refusalFromWire(answer));
-  // An answer of something in between, for example of a proxy.
+function readAnswer(
+  { status, text, location }: Received,
+  url: string,
+  fits?: Call['fits'],
+): unknown {
+  const answer = status === 204 ? undefined : parse(text);
+  if (status >= 200 && status < 300) {
+    const isOurs = fits?.(answer) ?? (status === 204 || answer !== undefined);
+    if (isOurs) return answer;
+  } else if (isProblem(answer, status) && (fits === undefined || isKnownProblem(answer))) {
+    throw errorOf(refusalFromWire(answer));
+  }
   const elsewhere =
     location === undefined
       ? ''
       : `. It points to ${location}: give the address of the server itself`;
-  throw new SluiceError(
-    isOk ? 'internal' : codeOfStatus(status),
-    `${url} answered ${status} with something that is not Sluice's${elsewhere}`,
-  );
+  const detail = `${url} answered ${status} with something that is not Sluice's${elsewhere}`;
+  throw new UnreachableError(detail);
 }
 
 function parse(text: string): unknown {
@@ -163,17 +170,4 @@ function parse(text: string): unknown {
   } catch {
     return undefined;
   }
-}
-
-function isProblem(answer: unknown): answer is ProblemWire {
-  return (
-    typeof answer === 'object' &&
-    answer !== null &&
-    'code' in answer &&
-    typeof answer.code === 'string' &&
-    'detail' in answer &&
-    typeof answer.detail === 'string' &&
-    'status' in answer &&
-    typeof answer.status === 'number'
-  );
 }

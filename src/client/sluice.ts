@@ -20,6 +20,8 @@ export interface OpenOptions {
   readonly retainEndedDays?: number;
   /** For how many days dead letters are kept. Default 30. */
   readonly retainDeadLettersDays?: number;
+  /** For how many days ahead a task may be scheduled; the same in every process. Default 366. */
+  readonly maxScheduleDays?: number;
   /** How many tasks may be active, in all; the same in every process. Default 10,000,000. */
   readonly maxActive?: number;
   /** How many tasks may be submitted for one `userId`; the same in every process. Default: any number. */
@@ -38,6 +40,7 @@ const optionNames: Readonly<Record<keyof OpenOptions, true>> = {
   role: true,
   retainEndedDays: true,
   retainDeadLettersDays: true,
+  maxScheduleDays: true,
   maxActive: true,
   submitLimitPerUser: true,
   onTaskEvent: true,
@@ -65,6 +68,7 @@ export const Sluice = {
       settings: defined({
         retainEndedDays: options.retainEndedDays,
         retainDeadLettersDays: options.retainDeadLettersDays,
+        maxScheduleDays: options.maxScheduleDays,
         maxActive: options.maxActive,
         submitLimitPerUser: options.submitLimitPerUser,
       }),

@@ -17,6 +17,8 @@ export const attemptErrorCodes = {
   timeout: 'TIMEOUT',
   outOfMemory: 'OUT_OF_MEMORY',
   invalidInput: 'INVALID_INPUT',
+  /** The parameters of the task are not in the database: rows were deleted or lost. */
+  inputMissing: 'INPUT_MISSING',
   resultTooLarge: 'RESULT_TOO_LARGE',
   workerLost: 'WORKER_LOST',
   neverStarted: 'NEVER_STARTED',
@@ -28,6 +30,7 @@ export const attemptErrorCodes = {
 
 const neverRetried: ReadonlySet<string> = new Set([
   attemptErrorCodes.invalidInput,
+  attemptErrorCodes.inputMissing,
   attemptErrorCodes.resultTooLarge,
 ]);
 

@@ -13,6 +13,7 @@ export const errorCatalogue = {
   limit_not_found: { status: 404, title: 'There is no such limit' },
   worker_not_found: { status: 404, title: 'There is no such worker' },
   key_not_found: { status: 404, title: 'There is no such API key' },
+  session_not_found: { status: 404, title: 'There is no such session' },
   method_not_allowed: { status: 405, title: 'The route has no such method' },
   request_timeout: { status: 408, title: 'The request took too long to arrive' },
   idempotency_conflict: { status: 409, title: 'The idempotency key belongs to a different task' },

@@ -60,6 +60,11 @@ export function isUuid(text: string): boolean {
   return uuidPattern.test(text);
 }
 
+/** The instant of an id, in milliseconds. */
+export function instantOf(taskId: TaskId): number {
+  return Number.parseInt(taskId.slice(0, 8) + taskId.slice(9, 13), 16);
+}
+
 /** The first id of an instant: a boundary between partitions, and a cursor by time. */
 export function firstIdAt(instantMs: number): TaskId {
   const hex = Math.floor(instantMs).toString(16).padStart(12, '0');

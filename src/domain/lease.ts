@@ -44,6 +44,17 @@ export function grantIn(lease: Lease): string | undefined {
   return `${generation}.${number}`;
 }
 
+/**
+ * The number of the first taking that these leases of one generation came from. Leases sort as their
+ * takings do: the numbers come first and have as many digits. 0: it is not known.
+ */
+export function oldestGrantNumber(leases: readonly Lease[]): number {
+  let oldest = leases[0];
+  if (oldest === undefined) return 0;
+  for (const lease of leases) if (lease < oldest) oldest = lease;
+  return Number(grantIn(oldest)?.split('.')[1] ?? 0);
+}
+
 function hex(value: number, digits: number): string {
   return value.toString(16).padStart(digits, '0');
 }

@@ -13,6 +13,8 @@ export interface ServerTimes {
   readonly retainEndedDays: number;
   readonly retainDeadLettersDays: number;
   readonly retentionIntervalMs: number;
+  readonly upkeepIntervalMs: number;
+  readonly maxScheduleDays: number;
 }
 
 type Name<Values> = keyof Values & string;
@@ -68,6 +70,13 @@ const serverRules: readonly Rule<ServerTimes>[] = [
     other: [longestWaitSeconds, 'the seconds that a call may wait'],
     holds: (wait, longest) => wait <= longest,
     because: 'every poll would be cut short',
+  },
+  {
+    one: 'maxScheduleDays',
+    mustBe: 'at most',
+    other: [3_650, 'the days that delay_seconds can say'],
+    holds: (days, longest) => days <= longest,
+    because: 'a task that is scheduled keeps its parameters until then',
   },
 ];
 

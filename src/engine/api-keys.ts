@@ -1,23 +1,29 @@
 import { timingSafeEqual } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
+import { SluiceError } from '../domain/errors.js';
 import type { Scope } from '../domain/scopes.js';
-import type { CreatedKey, KeyApi, KeyDraft, KeyView } from '../protocol/keys-api.js';
+import type { CreatedKey, KeyApi, KeyDraft, KeyView, SessionView } from '../protocol/keys-api.js';
 import type { Page, PageRequest } from '../protocol/page.js';
 import { Loop } from '../runtime/loop.js';
 import {
   findKeysChanged,
   insertSession,
   noteKeysUsed,
-  revokeKey,
   wasAnyKeyMade,
   type StoredKey,
 } from '../store/api-keys.js';
-import { approximateNow, asRefusal, instant, type EngineContext } from './context.js';
+import { approximateNow, asRefusal, instant, patiently, type EngineContext } from './context.js';
 import { keyHash, keyIdIn, newKeyText, storedHash } from './key-text.js';
 import { StoredKeys } from './stored-keys.js';
 
-/** So late at most does a server learn what another changed, when the bus did not tell it. */
-const refreshMs = 2_000;
+/** How often a server reads what others changed, when the bus did not tell it. */
+const refreshMs = 400;
+/** The same while there is no key: then only the first one can be news. */
+const refreshWithoutKeysMs = 2_000;
+/** A copy that was read longer ago judges no call: a key revoked elsewhere is refused within a second. */
+const freshForMs = 1_000;
+/** How long a call waits for a fresh copy. */
+const freshWithinMs = 2_000;
 /** Whoever fails makes it look again, since the key may be new: not more often than this. */
 const lookEveryMs = 250;
 /** A change that committed late may be older than one already seen. */
@@ -49,8 +55,9 @@ interface KnownKey extends KeyHolder {
 }
 
 /**
- * A copy of all keys that are good, read again every few seconds: to judge a call costs no look at the
- * database, whoever calls. Once a key was made keys are needed, also when all of them have ended.
+ * A copy of all keys that are good, at most a second old: judging a call costs no query. A session is
+ * good only while its key is in the copy, so that nothing has to end the sessions of a key. Once a key
+ * was made keys are needed, also when all of them have ended.
  */
 export class ApiKeys implements KeyApi {
   readonly #context: EngineContext;
@@ -63,7 +70,11 @@ export class ApiKeys implements KeyApi {
   readonly #stopListening: () => void;
   #needed = false;
   #readAtMs: number | null = null;
+  /** When the read of the present copy began, by the clock of this process. */
+  #copiedMs = -Infinity;
   #reading: Promise<void> = Promise.resolve();
+  /** Has not begun yet. */
+  #nextRead: Promise<void> | null = null;
   #looking: Promise<void> | null = null;
   #lookedMs = -Infinity;
 
@@ -94,8 +105,7 @@ export class ApiKeys implements KeyApi {
   /** Whether a call that was let in may go on; null: it came without a key. */
   isGood(keyId: string | null): boolean {
     if (keyId === null) return !this.#needed;
-    const key = this.#known.get(keyId);
-    return key !== undefined && key.expiresAtMs > this.#nowMs();
+    return this.#findGood(keyId) !== null;
   }
 
   /** Tells when somebody who was let in may not be good any more. Answers with how to stop. */
@@ -116,6 +126,7 @@ export class ApiKeys implements KeyApi {
     const id = keyIdIn(text);
     if (id === null) return null;
     const hash = keyHash(text);
+    await this.#ensureFresh();
     const found = this.#find(id, hash, credential);
     if (found !== null || !mayLook) return found;
     await this.#lookAgain().catch((error: unknown) => {
@@ -125,62 +136,98 @@ export class ApiKeys implements KeyApi {
   }
 
   /** Null: its key ended meanwhile. */
-  async signIn({ owner }: KeyHolder): Promise<{ token: string; lifeSeconds: number } | null> {
+  async signIn(
+    { owner }: KeyHolder,
+    signedInFrom: string | null = null,
+  ): Promise<{ token: string; lifeSeconds: number } | null> {
     const { id, text } = newKeyText();
     const hash = keyHash(text).toString('hex');
-    const made = { id, hash, of: owner, lifeSeconds: sessionSeconds };
-    const session = await insertSession(this.#context.db, made, instant(this.#context));
+    const made = { id, hash, of: owner, lifeSeconds: sessionSeconds, signedInFrom };
+    const { db } = this.#context;
+    const session = await this.#write(() =>
+      patiently(() => insertSession(db, made, instant(this.#context))),
+    );
     if (session === null) return null;
-    this.#learn([session]);
-    this.#tellOthers();
     return { token: text, lifeSeconds: sessionSeconds };
   }
 
-  async signOut({ keyId }: KeyHolder): Promise<void> {
-    await revokeKey(this.#context.db, keyId, instant(this.#context));
-    await this.#changed();
+  async signOut({ owner, keyId }: KeyHolder): Promise<void> {
+    await this.endSession(owner, keyId);
   }
 
-  async createKey(draft: KeyDraft): Promise<CreatedKey> {
-    const created = await this.#stored.createKey(draft);
-    await this.#changed();
-    return created;
+  createKey(draft: KeyDraft): Promise<CreatedKey> {
+    return this.#write(() => this.#stored.createKey(draft));
   }
 
   listKeys(page: PageRequest = {}): Promise<Page<KeyView>> {
     return this.#stored.listKeys(page);
   }
 
-  async revokeKey(id: string): Promise<KeyView> {
-    const revoked = await this.#stored.revokeKey(id);
-    await this.#changed();
-    return revoked;
+  revokeKey(id: string): Promise<KeyView> {
+    return this.#write(() => this.#stored.revokeKey(id));
+  }
+
+  listSessions(keyId: string): Promise<readonly SessionView[]> {
+    return this.#stored.listSessions(keyId);
+  }
+
+  endSession(keyId: string, sessionId: string): Promise<SessionView> {
+    return this.#write(() => this.#stored.endSession(keyId, sessionId));
   }
 
   #find(id: string, hash: Buffer, credential: Credential): KeyHolder | null {
     const key = this.#known.get(id);
     const isSame = timingSafeEqual(hash, key?.hash ?? nobody);
     if (key === undefined || !isSame || key.credential !== credential) return null;
-    if (key.expiresAtMs <= this.#nowMs()) return null;
-    this.#noteUse(key);
-    return key;
+    const holder = this.#findGood(id);
+    if (holder !== null) this.#noteUse(holder);
+    return holder;
+  }
+
+  /** A session may what its key may now, not what the key could do when somebody signed in. */
+  #findGood(id: string): KeyHolder | null {
+    const found = this.#known.get(id);
+    if (found === undefined || found.expiresAtMs <= this.#nowMs()) return null;
+    if (found.owner === id) return found;
+    const key = this.#known.get(found.owner);
+    if (key === undefined || key.expiresAtMs <= this.#nowMs()) return null;
+    return { ...key, keyId: id };
   }
 
   async #tick(): Promise<number> {
     this.#forgetExpired();
+    await this.#refresh();
     await this.#writeUses();
-    await this.#refresh();
-    return refreshMs;
+    return this.#needed ? refreshMs : refreshWithoutKeysMs;
   }
 
-  /** After a commit: here at once, elsewhere soon. */
-  async #changed(): Promise<void> {
-    await this.#refresh();
-    this.#tellOthers();
+  /** After the commit: here at once, elsewhere soon. */
+  async #write<Answer>(write: () => Promise<Answer>): Promise<Answer> {
+    try {
+      const answer = await write();
+      await this.#refresh();
+      this.#context.bus.publish({ kind: news });
+      return answer;
+    } catch (error) {
+      throw asRefusal(error);
+    }
   }
 
-  #tellOthers(): void {
-    this.#context.bus.publish({ kind: news });
+  /**
+   * After a pause of this process or of Postgres the copy is older than a revocation may be. Refuses
+   * when it cannot be read: a call that is let in would need Postgres as well.
+   */
+  async #ensureFresh(): Promise<void> {
+    if (performance.now() - this.#copiedMs <= freshForMs) return;
+    const tooLate = delay(freshWithinMs, undefined, { ref: false }).then(() => {
+      throw new SluiceError('unavailable', 'The API keys could not be read in time. Try again.', {
+        retryAfterSeconds: 1,
+      });
+    });
+    tooLate.catch(() => undefined);
+    await Promise.race([this.#refresh(), tooLate]).catch((error: unknown) => {
+      throw asRefusal(error);
+    });
   }
 
   /** Once for all who wait, and with a pause: who guesses gets no more looks at Postgres than this. */
@@ -198,19 +245,32 @@ export class ApiKeys implements KeyApi {
     await this.#refresh();
   }
 
-  /** One after the other: what was read first must not be learned last. */
+  /**
+   * Resolves after a read that began after this call. One after the other: what was read first must not
+   * be learned last. All who ask during a read share the next one.
+   */
   #refresh(): Promise<void> {
-    this.#reading = this.#reading.catch(() => undefined).then(() => this.#read());
-    return this.#reading;
+    if (this.#nextRead !== null) return this.#nextRead;
+    const read = this.#reading
+      .catch(() => undefined)
+      .then(() => {
+        this.#nextRead = null;
+        return this.#read();
+      });
+    this.#nextRead = read;
+    this.#reading = read;
+    return read;
   }
 
   async #read(): Promise<void> {
     const { db } = this.#context;
     const since = this.#readAtMs === null ? null : new Date(this.#readAtMs - overlapMs);
     const readAtMs = this.#nowMs();
+    const copiedMs = performance.now();
     const keys = await findKeysChanged(db, since);
     const needed = this.#needed || keys.length > 0 || (since === null && (await wasAnyKeyMade(db)));
     this.#readAtMs = readAtMs;
+    this.#copiedMs = copiedMs;
     const isNewlyNeeded = needed && !this.#needed;
     this.#needed = needed;
     if (this.#learn(keys) || isNewlyNeeded) this.#tellEnded();
@@ -244,20 +304,26 @@ export class ApiKeys implements KeyApi {
     for (const listener of this.#listeners) listener();
   }
 
-  /** Not more than once a minute for each key, all of them in one statement. */
-  #noteUse({ owner }: KnownKey): void {
+  /** Not more than once a minute for each key and session, all of them in one statement. */
+  #noteUse({ owner, keyId }: KeyHolder): void {
+    this.#noteUseOf(owner);
+    if (keyId !== owner) this.#noteUseOf(keyId);
+  }
+
+  #noteUseOf(id: string): void {
     const nowMs = this.#nowMs();
-    if (nowMs - (this.#notedMs.get(owner) ?? -Infinity) < noteUseEveryMs) return;
-    this.#notedMs.set(owner, nowMs);
-    this.#used.set(owner, nowMs);
+    if (nowMs - (this.#notedMs.get(id) ?? -Infinity) < noteUseEveryMs) return;
+    this.#notedMs.set(id, nowMs);
+    this.#used.set(id, nowMs);
   }
 
   async #writeUses(): Promise<void> {
-    if (this.#used.size === 0) return;
     const used = [...this.#used].map(([id, atMs]) => ({ id, at: new Date(atMs) }));
-    await noteKeysUsed(this.#context.db, used);
+    if (used.length === 0) return;
+    const written = await noteKeysUsed(this.#context.db, used);
     for (const { id, at } of used) {
-      if (this.#used.get(id) === at.getTime()) this.#used.delete(id);
+      const isDone = written.has(id) || !this.#known.has(id);
+      if (isDone && this.#used.get(id) === at.getTime()) this.#used.delete(id);
     }
   }
 

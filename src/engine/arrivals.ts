@@ -1,6 +1,7 @@
 import type { TaskId } from '../domain/ids.js';
 import { laneKey } from '../domain/lane.js';
 import { rankOf } from '../domain/priority.js';
+import { bounds } from '../protocol/bounds.js';
 import type { Cost } from '../domain/queue-settings.js';
 import type { Newcomer, Window } from '../ready/ready-queue.js';
 import type { ClaimedRow } from '../store/claim-tasks.js';
@@ -15,6 +16,7 @@ export interface Arriving {
   readonly taskId: TaskId;
   readonly window: Window;
   readonly cost: Cost;
+  readonly parametersJson: string;
 }
 
 /** Somebody took a task before it was written: it is written as theirs. */
@@ -94,15 +96,21 @@ export class Arrivals {
     for (const { settle } of claims) settle(null);
   }
 
-  /** In the order of taking, up to the first that nobody waits for: whoever comes by overtakes none. */
+  /**
+   * In the order of taking, up to the first that nobody waits for, so that priority order holds; and no more than
+   * fit into one answer.
+   */
   #wanted(tasks: readonly Arriving[]): Newcomer[] {
     if (!this.#waiters.areAny) return [];
     const left = new Map<string, number>();
     const wanted: Newcomer[] = [];
-    for (const { taskId, window, cost } of tasks.toSorted(byPriority)) {
+    const maxBytes = Math.min(bounds.answerBytes, this.#context.answers.room);
+    let bytes = 0;
+    for (const { taskId, window, cost, parametersJson } of tasks.toSorted(byPriority)) {
       const key = laneKey(window.lane);
       const count = left.get(key) ?? this.#waiters.wanted(window.lane);
-      if (count === 0) break;
+      if (count === 0 || bytes >= maxBytes) break;
+      bytes += parametersJson.length;
       left.set(key, count - 1);
       wanted.push({ lane: window.lane, priority: window.priority, taskId, cost });
     }

@@ -1,5 +1,7 @@
+import { attemptErrorCodes, type AttemptError } from '../domain/attempt-error.js';
 import type { TaskId, WorkerId } from '../domain/ids.js';
 import type { TaskEvent } from '../protocol/events.js';
+import { bounds } from '../protocol/bounds.js';
 import type { ClaimedTask } from '../protocol/workers-api.js';
 import type { TakeAnswer, Taken } from '../ready/ready-queue.js';
 import { Batcher, type Settled } from '../runtime/batcher.js';
@@ -7,6 +9,7 @@ import { claimTasks, type Claim as WantedClaim, type ClaimedRow } from '../store
 import type { KnownAttempt } from '../store/finish-tasks.js';
 import { Arrivals, type Arriving, type EarlyClaims } from './arrivals.js';
 import { instant, judgeDatabaseFailure, tellAll, type EngineContext } from './context.js';
+import type { AttemptEnd, EndAttempts } from './end-attempts.js';
 import { newLease } from './new-lease.js';
 import type { PollWaiters } from './poll-waiters.js';
 import type { RecentWork } from './recent-work.js';
@@ -18,6 +21,10 @@ import { staleMs, type Wish } from './wish.js';
  * statement all of it would run together and then wait together.
  */
 const maxClaimsAtOnce = 400;
+/** Of tasks that are as large as tasks may be, so many fit into one answer. */
+const alwaysFit = bounds.answerBytes / bounds.taskBytes;
+/** How much the last claim counts for what tasks are thought to weigh. */
+const weightOfLast = 0.2;
 
 type TakenEntries = TakeAnswer & { kind: 'taken' };
 
@@ -27,23 +34,44 @@ interface Granted {
 }
 
 export interface ClaimParts {
+  readonly endAttempts: EndAttempts;
   readonly slots: Slots;
   readonly recent: RecentWork;
   readonly waiters: PollWaiters;
+  /** These were taken and are still in line. */
+  readonly offerAgain: (taskIds: readonly TaskId[]) => Promise<void>;
+  /** Postgres refused these, and their places were given back. */
+  readonly onRefused: (entries: readonly Taken[]) => void;
+}
+
+export interface Claimed {
+  readonly tasks: readonly ClaimedTask[];
+  /** Claimed beyond the bytes of one answer: to be given back. */
+  readonly over: readonly ClaimedTask[];
 }
 
 /** Turns taken entries into leases. Postgres decides: an entry it refuses was stale. */
 export class Claim {
   readonly #context: EngineContext;
+  readonly #onRefused: ClaimParts['onRefused'];
   readonly #slots: Slots;
   readonly #recent: RecentWork;
+  readonly #endAttempts: EndAttempts;
   readonly #arrivals: Arrivals;
   readonly #batcher: Batcher<Wish, ClaimedRow | null>;
+  readonly #offerAgain: ClaimParts['offerAgain'];
+  #bytesPerTask = 0;
 
-  constructor(context: EngineContext, { slots, recent, waiters }: ClaimParts) {
+  constructor(
+    context: EngineContext,
+    { endAttempts, slots, recent, waiters, offerAgain, onRefused }: ClaimParts,
+  ) {
     this.#context = context;
+    this.#endAttempts = endAttempts;
+    this.#onRefused = onRefused;
     this.#slots = slots;
     this.#recent = recent;
+    this.#offerAgain = offerAgain;
     this.#arrivals = new Arrivals(context, waiters);
     this.#batcher = new Batcher({
       flush: (wishes) => this.#write(wishes),
@@ -53,21 +81,61 @@ export class Claim {
     });
   }
 
+  /** As many as fit into one answer, by the size of those that were claimed last. */
+  get mostAtOnce(): number {
+    const fitting = Math.floor(bounds.answerBytes / Math.max(1, this.#bytesPerTask));
+    return Math.min(bounds.pollTasks, Math.max(alwaysFit, fitting));
+  }
+
+  /** Piece by piece, until an answer is full; what is left of the entries is offered again. */
   async claim(
+    workerId: WorkerId,
+    taken: TakenEntries,
+    start: boolean,
+    takenMs: number,
+  ): Promise<Claimed> {
+    const tasks: ClaimedTask[] = [];
+    const over: ClaimedTask[] = [];
+    let bytes = 0;
+    for (let from = 0; from < taken.entries.length; from += maxClaimsAtOnce) {
+      const entries = taken.entries.slice(from, from + maxClaimsAtOnce);
+      if (bytes >= bounds.answerBytes) {
+        await this.#putBack(entries);
+        continue;
+      }
+      const piece = this.#claimPiece(workerId, { ...taken, entries }, start, takenMs);
+      const rows = await piece.catch((error: unknown) => {
+        // What was claimed before is claimed, and answered.
+        if (tasks.length === 0) throw error;
+        return [];
+      });
+      for (const row of rows) {
+        (bytes < bounds.answerBytes ? tasks : over).push(row.task);
+        bytes += row.bytes;
+      }
+    }
+    return { tasks, over };
+  }
+
+  async #claimPiece(
     workerId: WorkerId,
     { entries, generation }: TakenEntries,
     start: boolean,
     takenMs: number,
-  ): Promise<ClaimedTask[]> {
+  ): Promise<{ readonly task: ClaimedTask; readonly bytes: number }[]> {
     const claims = await this.#settle(
       entries.map((entry) => ({ entry, generation, takenMs, workerId, start })),
     );
-    const claimed: ClaimedTask[] = [];
+    const claimed: { readonly task: ClaimedTask; readonly bytes: number }[] = [];
     const failed: { readonly entry: Taken; readonly error: unknown }[] = [];
     for (const [index, entry] of entries.entries()) {
       const claim = claims[index];
       if (claim?.kind === 'failed') failed.push({ entry, error: claim.error });
-      else if (claim?.outcome) claimed.push(toClaimedTask(claim.outcome, entry));
+      else if (claim?.outcome) {
+        const { bytes } = claim.outcome;
+        const task = toClaimedTask(claim.outcome, entry);
+        if (task !== null) claimed.push({ task, bytes });
+      }
     }
     // Committed or not, nobody knows: the sweeper offers again what is still queued.
     if (failed.length > 0) await this.#context.ready.refund(failed.map(({ entry }) => entry));
@@ -121,37 +189,86 @@ export class Claim {
   }
 
   async #write(wishes: readonly Wish[]): Promise<(ClaimedRow | null)[]> {
-    const { db, ready, settings } = this.#context;
+    const { db, ready, settings, answers } = this.#context;
     const generation = Math.max(...wishes.map((wish) => wish.generation));
     const oldestMs = performance.now() - staleMs;
     const wanted = wishes.map((wish) =>
       wish.generation === generation && wish.takenMs >= oldestMs ? this.#wanted(wish) : null,
     );
     const claims = wanted.filter((claim) => claim !== null);
+    const mostBytes = Math.min(bounds.answerBytes, answers.room);
+    const free = answers.hold(mostBytes);
+    const now = instant(this.#context);
     const rows = await claimTasks(
       db,
       claims,
       generation,
       settings.unstartedMs,
-      instant(this.#context),
-    );
-    const answers = handOut(wanted, rows);
+      now,
+      mostBytes,
+    ).finally(free);
+    const isFull = this.#weigh(rows) >= mostBytes;
+    const outcomes = handOut(wanted, rows);
     const granted: Granted[] = [];
     const refused: Taken[] = [];
     for (const [index, wish] of wishes.entries()) {
-      const row = answers[index] ?? null;
+      const row = outcomes[index] ?? null;
       if (row === null) refused.push(wish.entry);
       else granted.push({ wish, row });
     }
     this.#noteGranted(granted);
-    if (refused.length > 0) await ready.refund(refused);
-    return answers;
+    if (refused.length > 0) {
+      await (isFull ? this.#putBack(refused) : ready.refund(refused));
+      this.#onRefused(refused);
+    }
+    if (rows.some(isWithoutInput)) await this.#endWithoutInput(rows.filter(isWithoutInput));
+    return outcomes;
+  }
+
+  #weigh(rows: readonly ClaimedRow[]): number {
+    const bytes = rows.reduce((sum, row) => sum + row.bytes, 0);
+    if (rows.length > 0) {
+      this.#bytesPerTask += (bytes / rows.length - this.#bytesPerTask) * weightOfLast;
+    }
+    return bytes;
+  }
+
+  /** They were not asked for, or may not have been claimed for want of room in the answer. */
+  async #putBack(entries: readonly Taken[]): Promise<void> {
+    await this.#context.ready.refund(entries);
+    await this.#offerAgain(entries.map(({ taskId }) => taskId));
+  }
+
+  /**
+   * A task whose parameters are missing is claimed and never handed out: its attempt ends here. Should
+   * that fail, no heartbeat names the attempt, and it goes back like any answer that was lost.
+   */
+  async #endWithoutInput(rows: readonly ClaimedRow[]): Promise<void> {
+    try {
+      await this.#endAttempts.end(rows.map(withoutInput));
+    } catch (error) {
+      this.#context.log.error({ err: error }, 'attempts without parameters could not be ended');
+    }
   }
 
   #wanted({ entry: { taskId, grant }, workerId, start }: Wish): WantedClaim {
     const known = this.#recent.takeTask(taskId);
     return { taskId, workerId, lease: newLease(grant), start, known };
   }
+}
+
+function isWithoutInput({ parameters }: ClaimedRow): boolean {
+  return parameters === null;
+}
+
+function withoutInput({ taskId, lease }: ClaimedRow): AttemptEnd {
+  const reason = 'its parameters are missing';
+  const error: AttemptError = {
+    code: attemptErrorCodes.inputMissing,
+    message: 'The parameters of the task are not in the database. Submit it again.',
+    retriable: false,
+  };
+  return { taskId, lease, outcome: 'failed', error, next: { kind: 'dead_letter', reason } };
 }
 
 function toClaimedEvent({ wish: { entry, start }, row }: Granted, at: Date): TaskEvent {
@@ -186,7 +303,9 @@ function toKnown(row: ClaimedRow, { lane }: Taken): KnownAttempt {
   return { lane, priority, cost, workerId, attempt, startedAtMs };
 }
 
-function toClaimedTask(row: ClaimedRow, { effectivePriority }: Taken): ClaimedTask {
+/** Null: its attempt has ended already. */
+function toClaimedTask(row: ClaimedRow, { effectivePriority }: Taken): ClaimedTask | null {
+  if (row.parameters === null) return null;
   return {
     taskId: row.taskId,
     taskType: row.taskType,

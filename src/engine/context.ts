@@ -2,11 +2,18 @@ import { SluiceError } from '../domain/errors.js';
 import type { ScalingSettings } from '../domain/scaling.js';
 import type { TaskEvent } from '../protocol/events.js';
 import type { ReadyQueue } from '../ready/ready-queue.js';
+import type { AnswerBudget } from '../runtime/answer-budget.js';
 import type { Bus } from '../runtime/bus.js';
 import type { Clock } from '../runtime/clock.js';
 import type { FlushFailure } from '../runtime/batcher.js';
 import type { Logger } from '../runtime/log.js';
-import { DatabaseAwayError, LockedError, type Database, type Instant } from '../store/database.js';
+import {
+  DatabaseAwayError,
+  LockedError,
+  NoPartitionError,
+  type Database,
+  type Instant,
+} from '../store/database.js';
 import type { ReadyQueueMode } from '../store/serving.js';
 import type { TaskEvents } from './events.js';
 import type { PayloadLog } from './payload-log.js';
@@ -25,6 +32,8 @@ export interface EngineContext {
   /** Names the Redis of the ready queue, so that servers find out whether they share it. */
   readonly place?: () => Promise<string | null>;
   readonly events: TaskEvents;
+  /** Of all answers that are read or sent at once. */
+  readonly answers: AnswerBudget;
   readonly settings: EngineSettings;
   /** Absent: the defaults. */
   readonly scaling?: ScalingSettings;
@@ -61,7 +70,7 @@ export function tellAll<Row>(
 }
 
 export function judgeDatabaseFailure(error: unknown): FlushFailure {
-  if (error instanceof DatabaseAwayError) return 'outage';
+  if (error instanceof DatabaseAwayError || error instanceof NoPartitionError) return 'outage';
   return error instanceof LockedError ? 'locked' : 'culprit';
 }
 
@@ -86,6 +95,10 @@ export function asRefusal(error: unknown): unknown {
     const detail =
       'Postgres cannot be reached. What was under way may or may not have been done: ' +
       'ask again in a second, with the same idempotency key.';
+    return new SluiceError('unavailable', detail, { cause: error, retryAfterSeconds: 1 });
+  }
+  if (error instanceof NoPartitionError) {
+    const detail = `${error.message} Nothing was changed. Try again.`;
     return new SluiceError('unavailable', detail, { cause: error, retryAfterSeconds: 1 });
   }
   if (error instanceof LockedError) {

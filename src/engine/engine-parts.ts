@@ -17,6 +17,7 @@ import { Lanes } from './lanes.js';
 import { Line } from './line.js';
 import { LostEntries } from './lost-entries.js';
 import { News } from './news.js';
+import { PartitionUpkeep } from './partition-upkeep.js';
 import { Poll } from './poll.js';
 import { PollWaiters } from './poll-waiters.js';
 import { QueueControl } from './queue-control.js';
@@ -26,6 +27,7 @@ import { RecentWork } from './recent-work.js';
 import { Replay } from './replay.js';
 import { Report } from './report.js';
 import { Retention } from './retention.js';
+import { SettingsFence } from './settings-fence.js';
 import { Scaler } from './scaler.js';
 import { Serving, type Role, type ServingParts } from './serving.js';
 import { Slots } from './slots.js';
@@ -81,7 +83,16 @@ export function joinParts(
   const feeder = new Feeder(context, queues, recent);
   const endAttempts = new EndAttempts(context, feeder, slots);
   const admission = new Admission(context, queues);
-  const claim = new Claim(context, { slots, recent, waiters });
+  const claim = new Claim(context, {
+    endAttempts,
+    slots,
+    recent,
+    waiters,
+    offerAgain: (taskIds) => feeder.offerAgain(taskIds),
+    onRefused: (entries) => {
+      fence.refusedSoon(entries);
+    },
+  });
   const lanes = new Lanes(context, queues);
   const submit = new Submit(context, {
     recent,
@@ -109,6 +120,7 @@ export function joinParts(
   });
   const queueControl = new QueueControl(context, { admission, queues, line, throughput, news });
   const lostEntries = new LostEntries(context, feeder, throughput);
+  const fence = new SettingsFence(context, queues, lostEntries);
   const sweeper = new Sweeper(context, {
     endAttempts,
     feeder,
@@ -126,6 +138,7 @@ export function joinParts(
     fleet,
     hearing,
     lostEntries,
+    partitions: new PartitionUpkeep(context),
     queues,
     sweeper,
     waiters,
@@ -134,6 +147,7 @@ export function joinParts(
   });
   const poll = new Poll(context, {
     fleet,
+    queues,
     bench,
     giveWayMs: (workerId) => circuits.giveWayMs(workerId),
     claim,
@@ -149,6 +163,9 @@ export function joinParts(
     throughput.note(event);
   });
   context.ready.onWake((wake) => waiters.wake(wake));
+  context.ready.onReturn(() => {
+    queues.doubt();
+  });
   return {
     admission,
     attempts,

@@ -2,16 +2,17 @@ import { SluiceError } from '../domain/errors.js';
 import type { TaskId, WorkerId } from '../domain/ids.js';
 import type { RateLimit } from '../domain/queue-settings.js';
 import type { SluiceApi } from '../protocol/api.js';
+import { bounds } from '../protocol/bounds.js';
 import { anybody } from '../protocol/caller.js';
 import type {
-  DeadLetterApi,
   DeadLetterFilter,
+  DeadLetterPage,
   DeadLetterPattern,
   DeadLetterReplay,
   ReplayedDeadLetters,
 } from '../protocol/dead-letters-api.js';
 import type { TaskEvent } from '../protocol/events.js';
-import type { CreatedKey, KeyDraft, KeyView } from '../protocol/keys-api.js';
+import type { CreatedKey, KeyDraft, KeyView, SessionView } from '../protocol/keys-api.js';
 import type { Page, PageRequest } from '../protocol/page.js';
 import type { LimitView, QueueChange, QueueView } from '../protocol/queues-api.js';
 import type { Scaling } from '../protocol/scaling-api.js';
@@ -19,6 +20,8 @@ import type { Statistics } from '../protocol/statistics-api.js';
 import type {
   Cancellation,
   Explanation,
+  ListedTask,
+  ListRequest,
   Receipt,
   ReplayRequest,
   SubmitOutcome,
@@ -40,7 +43,9 @@ import type {
   WorkerApi,
   WorkerView,
 } from '../protocol/workers-api.js';
+import type { AnswerBudget } from '../runtime/answer-budget.js';
 import { analyseDeadLetters, listDeadLetters } from '../store/dead-letters.js';
+import type { Database, Instant } from '../store/database.js';
 import { listTasks } from '../store/list-tasks.js';
 import { findWorker, listWorkers, requestDrain } from '../store/workers.js';
 import type { ApiKeys } from './api-keys.js';
@@ -80,6 +85,11 @@ export class Engine implements SluiceApi {
   /** Not null: servers of the other kind, with or without Redis, serve this database. */
   mixture(): string | null {
     return this.#parts.serving.mixture();
+  }
+
+  /** Shared with what sends the answers. */
+  get answers(): AnswerBudget {
+    return this.#context.answers;
   }
 
   databaseTrouble(): Promise<string | null> {
@@ -147,8 +157,8 @@ export class Engine implements SluiceApi {
     return refusing(this.#parts.explain.explainTask(taskId));
   }
 
-  listTasks(filter: TaskFilter, page: PageRequest = {}): Promise<Page<TaskView>> {
-    return refusing(listTasks(this.#context.db, filter, page, instant(this.#context)));
+  listTasks(filter: TaskFilter, page: ListRequest = {}): Promise<Page<ListedTask>> {
+    return this.#list((db, now) => listTasks(db, filter, page, now));
   }
 
   cancelTask(taskId: TaskId): Promise<Cancellation> {
@@ -218,11 +228,8 @@ export class Engine implements SluiceApi {
     return refusing(this.scaler.getScaling());
   }
 
-  listDeadLetters(
-    filter: DeadLetterFilter,
-    page: PageRequest = {},
-  ): ReturnType<DeadLetterApi['listDeadLetters']> {
-    return refusing(listDeadLetters(this.#context.db, filter, page, instant(this.#context)));
+  listDeadLetters(filter: DeadLetterFilter, page: ListRequest = {}): Promise<DeadLetterPage> {
+    return this.#list((db, now) => listDeadLetters(db, filter, page, now));
   }
 
   replayDeadLetters(
@@ -308,11 +315,25 @@ export class Engine implements SluiceApi {
     return refusing(this.keys.revokeKey(id));
   }
 
+  listSessions(keyId: string): Promise<readonly SessionView[]> {
+    return refusing(this.keys.listSessions(keyId));
+  }
+
+  endSession(keyId: string, sessionId: string): Promise<SessionView> {
+    return refusing(this.keys.endSession(keyId, sessionId));
+  }
+
   async drainWorker(workerId: WorkerId): Promise<WorkerView> {
     const known = await refusing(requestDrain(this.#context.db, workerId));
     if (!known) throw new SluiceError('worker_not_found', `There is no worker ${workerId}.`);
     this.#parts.news.tell({ kind: 'draining', workerId });
     return this.getWorker(workerId);
+  }
+
+  #list<Listed>(read: (db: Database, now: Instant) => Promise<Listed>): Promise<Listed> {
+    const { answers, db } = this.#context;
+    const now = instant(this.#context);
+    return refusing(answers.within(bounds.answerBytes, () => read(db, now)));
   }
 }
 

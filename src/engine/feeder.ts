@@ -1,7 +1,9 @@
+import type { TaskId } from '../domain/ids.js';
 import type { TaskEvent } from '../protocol/events.js';
 import { findNextDue, readLines, wakeDue, type WantedFromLine } from '../store/feed-line.js';
 import { withFeedTurns } from '../store/feed-turn.js';
 import type { ReadyRow } from '../store/task-row.js';
+import { findQueued } from '../store/walk-line.js';
 import type { Left, Offer, Position, Stretch, Window } from '../ready/ready-queue.js';
 import type { RecentWork } from './recent-work.js';
 import { instant, tellAll, type EngineContext } from './context.js';
@@ -142,6 +144,11 @@ export class Feeder {
     }
     const nextMs = Math.min(this.#nextDueMs, this.#nextDiscoveryMs, this.#nextLookMs);
     return Math.max(0, Math.min(nextMs, this.#held.nextMs) - performance.now());
+  }
+
+  /** They were taken, and are still in line: as they are now. */
+  async offerAgain(taskIds: readonly TaskId[]): Promise<void> {
+    await this.#offer(await findQueued(this.#context.db, taskIds, instant(this.#context)));
   }
 
   /** Offers what came into line; what finds no room is fed when there is some. */

@@ -51,18 +51,24 @@ export class LostEntries {
     return this.#cursor === null ? idleMs : sweepIntervalMs / piecesPerSweep;
   }
 
-  async #walk(): Promise<void> {
+  /** Those of them that are queued and that the ready queue does not hold. */
+  async offerAgain(taskIds: readonly TaskId[]): Promise<void> {
     const { db, ready } = this.#context;
-    const { rows, next } = await walkQueued(db, this.#cursor, walkedAtOnce, instant(this.#context));
-    const { offered, isPast } = await this.#withoutLeft(rows);
-    this.#cursor = isPast && next !== null ? endOf(next.window) : next;
-    const lost = await this.#findLost(offered.map(({ taskId }) => taskId));
+    const lost = await this.#findLost(taskIds);
     if (lost.length === 0) return;
     const answer = await ready.offer(lost);
     if (answer.kind === 'rebuild') return;
     const accepted = answer.outcomes.filter((outcome) => outcome === 'accepted').length;
     this.#throughput.reoffered.add(db.nowMs(), accepted);
     this.#feeder.noteLeft(lost.filter((_, index) => answer.outcomes[index] === 'left'));
+  }
+
+  async #walk(): Promise<void> {
+    const { db } = this.#context;
+    const { rows, next } = await walkQueued(db, this.#cursor, walkedAtOnce, instant(this.#context));
+    const { offered, isPast } = await this.#withoutLeft(rows);
+    this.#cursor = isPast && next !== null ? endOf(next.window) : next;
+    await this.offerAgain(offered.map(({ taskId }) => taskId));
   }
 
   /**

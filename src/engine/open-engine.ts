@@ -1,6 +1,7 @@
 import { scalingSettings, type ScalingSettings } from '../domain/scaling.js';
 import type { ReadyQueue } from '../ready/ready-queue.js';
 import { MemoryReadyQueue } from '../ready/memory-ready-queue.js';
+import { AnswerBudget } from '../runtime/answer-budget.js';
 import { LocalBus, type Bus } from '../runtime/bus.js';
 import { systemClock, type Clock } from '../runtime/clock.js';
 import { silentLog, type Logger } from '../runtime/log.js';
@@ -42,6 +43,8 @@ export interface OpenEngineOptions {
   readonly log?: Logger;
   /** Writes parameters, results and errors to the log. Absent: they never appear there. */
   readonly logPayloads?: PayloadLogging;
+  /** Shared with what sends the answers. */
+  readonly answers?: AnswerBudget;
   readonly settings?: Partial<EngineSettings>;
   readonly scaling?: Partial<ScalingSettings>;
   /** For tests: every decision about time then goes by this clock. */
@@ -145,6 +148,7 @@ function createContext(
     closeLinks: () => links.close(),
     ...(links.place === undefined ? {} : { place: links.place }),
     mode: options.redisUrl === undefined ? 'memory' : 'redis',
+    answers: options.answers ?? new AnswerBudget(),
     events: new TaskEvents((error) => {
       log.error({ err: error }, 'a listener of task events threw');
     }),

@@ -10,11 +10,14 @@ import type { Feeder } from './feeder.js';
 import { takeRequest, type Fleet, type KnownWorker } from './fleet.js';
 import type { PollWaiter, WakeUp } from './poll-waiter.js';
 import type { PollWaiters } from './poll-waiters.js';
+import type { QueueDirectory } from './queue-directory.js';
 import type { Opening } from './wait-group.js';
 import { lateMs } from './wish.js';
 
 const closedWaitMs = 100;
 const troubleWaitMs = 500;
+/** Until the answers that are being sent leave room for another one. */
+const fullWaitMs = 100;
 
 export interface PollParts {
   readonly fleet: Fleet;
@@ -29,6 +32,7 @@ export interface PollParts {
   readonly release: (tasks: readonly ClaimedTask[]) => Promise<unknown>;
   /** The ready queue lost its contents. */
   readonly rebuild: () => void;
+  readonly queues: Pick<QueueDirectory, 'isInDoubt' | 'doubt' | 'settleDoubt'>;
 }
 
 /** One poll, from its beginning to its answer. */
@@ -110,8 +114,9 @@ export class Poll {
     const { request, sinceMs } = visit;
     const { workerId } = worker;
     const { bench } = this.#parts;
-    const giveWayMs = request.availableCapacity === 0 ? 0 : this.#parts.giveWayMs(workerId);
-    const ration = bench.ration(workerId, request.availableCapacity);
+    const wanted = Math.min(request.availableCapacity, this.#parts.claim.mostAtOnce);
+    const giveWayMs = wanted === 0 ? 0 : this.#giveWayMs(workerId);
+    const ration = bench.ration(workerId, wanted);
     const { count, waitMs: deniedMs } = giveWayMs > 0 ? { count: 0, waitMs: giveWayMs } : ration;
     const take = takeRequest(worker, request, count);
     const load = loadOf(worker, request.availableCapacity);
@@ -120,6 +125,10 @@ export class Poll {
     visit.wakeUp = null;
     const waiter = this.#parts.waiters.enter({ workerId, request: take, load, sinceMs, wakeUp });
     return { waiter, take, giveWayMs, deniedMs };
+  }
+
+  #giveWayMs(workerId: WorkerId): number {
+    return this.#context.answers.room === 0 ? fullWaitMs : this.#parts.giveWayMs(workerId);
   }
 
   /** Null: what there was could not be claimed after all. */
@@ -150,7 +159,11 @@ export class Poll {
 
   async #take(request: TakeRequest): Promise<Looked> {
     const { ready } = this.#context;
+    const { queues } = this.#parts;
     if (ready.trouble() !== null) return { kind: 'wait', waitMs: troubleWaitMs };
+    if (queues.isInDoubt && !(await queues.settleDoubt())) {
+      return { kind: 'wait', waitMs: troubleWaitMs };
+    }
     // Asked again: what is granted after the last checkpoint of a process that ends is not in it.
     this.#refuseUnlessServing();
     const taken = await ready.take(request).catch((error: unknown) => {
@@ -159,6 +172,7 @@ export class Poll {
     });
     if (taken === null) return { kind: 'wait', waitMs: troubleWaitMs };
     if (taken.kind !== 'rebuild') return taken;
+    queues.doubt();
     this.#parts.rebuild();
     return { kind: 'wait', waitMs: closedWaitMs };
   }
@@ -175,7 +189,9 @@ export class Poll {
     if (taken.next !== null) waiters.wakeAnywhere({ lanes: [taken.next], count: 1 });
     // Their places are free already: a window of a few is refilled while these are claimed.
     feeder.noteTaken(taken.entries);
-    const tasks = await claim.claim(worker.workerId, taken, request.prefetch !== true, takenMs);
+    const start = request.prefetch !== true;
+    const { tasks, over } = await claim.claim(worker.workerId, taken, start, takenMs);
+    if (over.length > 0) await release(over);
     if (tasks.length === 0) return null;
     const isLate = performance.now() - takenMs >= lateMs;
     if (!isLate && !hasLeft(signal)) return withNews(worker, tasks);

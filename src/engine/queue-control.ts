@@ -10,7 +10,14 @@ import type { Page, PageRequest } from '../protocol/page.js';
 import { invalidRequest } from '../protocol/problem-wire.js';
 import type { LimitView, QueueChange, QueueView } from '../protocol/queues-api.js';
 import { setCeiling } from '../store/admission.js';
-import { deleteLimit, findLimit, listLimits, putLimit, unknownLimits } from '../store/limits.js';
+import {
+  deleteLimit,
+  findLimit,
+  listLimits,
+  putLimit,
+  unknownLimits,
+  type NamedLimit,
+} from '../store/limits.js';
 import {
   findQueue,
   listQueues,
@@ -19,6 +26,7 @@ import {
   resumeQueue,
   type ConfiguredRow,
 } from '../store/queues.js';
+import { unsettledAmong, unsettledLimits } from '../store/unsettled.js';
 import type { Admission } from './admission.js';
 import { approximateNow, instant, patiently, type EngineContext } from './context.js';
 import type { Line } from './line.js';
@@ -83,22 +91,22 @@ export class QueueControl {
     return this.#changed(await resumeQueue(this.#context.db, name));
   }
 
-  listLimits(): Promise<readonly LimitView[]> {
-    return listLimits(this.#context.db);
+  async listLimits(): Promise<readonly LimitView[]> {
+    return this.#limitViews(await listLimits(this.#context.db));
   }
 
   async getLimit(name: string): Promise<LimitView> {
     const limit = await findLimit(this.#context.db, name);
     if (limit === null) throw limitNotFound(name);
-    return limit;
+    return this.#limitView(limit);
   }
 
   async putLimit(name: string, limit: RateLimit): Promise<LimitView> {
     refuseFaults(rateLimitFaults(limit));
-    const { version, ...view } = await putLimit(this.#context.db, name, limit);
+    const { version, ...put } = await putLimit(this.#context.db, name, limit);
     await this.#queues.limitChanged({ name, version, limit });
     this.#news.tell({ kind: 'configured' });
-    return view;
+    return this.#limitView(put);
   }
 
   async deleteLimit(name: string): Promise<void> {
@@ -130,12 +138,27 @@ export class QueueControl {
     return this.#view(queue);
   }
 
+  async #limitViews(limits: readonly NamedLimit[]): Promise<LimitView[]> {
+    const unsettled = await unsettledLimits(this.#context.db);
+    return limits.map((limit) => ({ ...limit, inForce: !unsettled.has(limit.name) }));
+  }
+
+  async #limitView(limit: NamedLimit): Promise<LimitView> {
+    const [view] = await this.#limitViews([limit]);
+    if (view === undefined) throw new Error(`limit ${limit.name} has no view`);
+    return view;
+  }
+
   /** One look at the counts for all of them. */
   async #views(queues: readonly ConfiguredRow[]): Promise<QueueView[]> {
+    const names = queues.map(({ name }) => name);
+    const unsettled = await unsettledAmong(this.#context.db, names);
     const limited = queues.filter(({ settings }) => settings.maxActive !== null);
     const active = await this.#admission.activeIn(limited.map(({ name }) => name));
     return Promise.all(
-      queues.map((queue) => this.#viewWith(queue, active.get(queue.name) ?? null)),
+      queues.map((queue) =>
+        this.#viewWith(queue, active.get(queue.name) ?? null, !unsettled.has(queue.name)),
+      ),
     );
   }
 
@@ -145,7 +168,11 @@ export class QueueControl {
     return view;
   }
 
-  async #viewWith(queue: ConfiguredRow, active: number | null): Promise<QueueView> {
+  async #viewWith(
+    queue: ConfiguredRow,
+    active: number | null,
+    inForce: boolean,
+  ): Promise<QueueView> {
     const { name } = queue;
     const live = await this.#context.ready.live(name);
     const inLine = await this.#line.countOf(name);
@@ -154,7 +181,7 @@ export class QueueControl {
     const backlog = Math.max(0, inLine - high - medium - low);
     const nowMs = approximateNow(this.#context).getTime();
     const lastMinute = this.#throughput.lastMinute(nowMs, name);
-    return queueView({ ...queue, live, backlog, active, lastMinute }, nowMs);
+    return queueView({ ...queue, inForce, live, backlog, active, lastMinute }, nowMs);
   }
 }
 

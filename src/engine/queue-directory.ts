@@ -1,8 +1,9 @@
 import { closed, probesOf, settingsUnder, type Circuit } from '../domain/circuit.js';
 import { defaultQueueSettings, type QueueSettings } from '../domain/queue-settings.js';
 import type { Configuration, ConfiguredLimit, ConfiguredQueue } from '../ready/ready-queue.js';
-import { findLimitsChanged } from '../store/limits.js';
+import { findLimitsChanged, findLimitsNamed } from '../store/limits.js';
 import { ensureQueues, findConfigured, findQueue, type ConfiguredRow } from '../store/queues.js';
+import { findUnsettled, settle } from '../store/unsettled.js';
 import type { Checkpoints } from './checkpoints.js';
 import { approximateNow, type EngineContext } from './context.js';
 import { pauseLeftMs } from './queue-pause.js';
@@ -24,8 +25,10 @@ export class QueueDirectory {
   readonly #troubled = new Map<string, ConfiguredRow>();
   /** Names that have a row. */
   readonly #names = new Set<string>();
-  /** Names of queues and limits that the ready queue could not be told of. */
-  readonly #untold = { queues: new Set<string>(), limits: new Set<string>() };
+  /** The ready queue may lack settings: see `isInDoubt`. Counts what gave reason to think so. */
+  #doubts = 0;
+  #settledDoubts = 0;
+  #settling: Promise<boolean> | null = null;
   #readAtMs: number | null = null;
 
   constructor(context: EngineContext, checkpoints: Checkpoints) {
@@ -77,33 +80,70 @@ export class QueueDirectory {
     return this.#toConfiguration(limits, queues);
   }
 
-  /** Reads what other processes changed and passes it on, and what could not be passed on before. */
+  /** Reads what other processes changed, and settles it. */
   async refresh(): Promise<void> {
-    const { queues, limits } = await this.load();
-    for (const { name } of queues) this.#untold.queues.add(name);
-    for (const { name } of limits) this.#untold.limits.add(name);
-    await this.#tellUntold();
-  }
-
-  /** After it was filled anew: something may have changed meanwhile. */
-  async tellAll(): Promise<void> {
     await this.load();
-    await this.#tell([...this.#limits.values()], [...this.#queues.values()]);
+    await this.settle();
   }
 
   /** After the commit that changed it. */
   async queueChanged(queue: ConfiguredRow): Promise<void> {
     this.#noteQueue(queue);
-    // A limit that another process made a moment ago may not be known here yet.
-    const isKnown = (name: string) => this.#limits.has(name);
-    const uses = queue.settings.limits.flatMap((limit) => ('use' in limit ? [limit.use] : []));
-    if (!uses.every(isKnown)) await this.refresh();
-    await this.#tell([], [queue]);
+    await this.settle();
   }
 
   async limitChanged(limit: ConfiguredLimit): Promise<void> {
     this.#noteLimit(limit);
-    await this.#tell([limit], []);
+    await this.settle();
+  }
+
+  /**
+   * Tells the ready queue of every change that no server has told it, with the limits that those queues
+   * share, and settles them in Postgres: until then it refuses claims of those queues. Versions make it no
+   * matter how often and in which order the ready queue is told. False: it could not be told.
+   */
+  async settle(): Promise<boolean> {
+    const { db, ready } = this.#context;
+    const doubts = this.#doubts;
+    const unsettled = await findUnsettled(db);
+    if (unsettled.length > 0) {
+      const queues = unsettled.map(({ queue }) => queue);
+      // After the queues: whatever limit they use was there before them, and may have changed since.
+      const names = [...new Set(queues.flatMap(usedBy))];
+      const limits = names.length === 0 ? [] : await findLimitsNamed(db, names);
+      for (const queue of queues) this.#noteQueue(queue);
+      for (const limit of limits) this.#noteLimit(limit);
+      const configuration = this.#toConfiguration(limits, queues);
+      await this.#checkpoints.begin(configuration);
+      const configured = await ready.configure(configuration);
+      if (configured === null) {
+        this.doubt();
+        return false;
+      }
+      await settle(db, unsettled, configured);
+    }
+    this.#settledDoubts = Math.max(this.#settledDoubts, doubts);
+    return true;
+  }
+
+  /**
+   * Before a take: the ready queue was out of reach, or Postgres refused a claim, so that it may lack
+   * settings. What is taken then would be refused by Postgres.
+   */
+  get isInDoubt(): boolean {
+    return this.#doubts > this.#settledDoubts;
+  }
+
+  doubt(): void {
+    this.#doubts += 1;
+  }
+
+  /** One at a time, whoever asks. False: the doubt remains. */
+  settleDoubt(): Promise<boolean> {
+    this.#settling ??= this.settle().finally(() => {
+      this.#settling = null;
+    });
+    return this.#settling;
   }
 
   limitDeleted(name: string): void {
@@ -128,27 +168,6 @@ export class QueueDirectory {
     for (const name of unknown) this.#names.add(name);
   }
 
-  async #tellUntold(): Promise<void> {
-    const limits = takeAll(this.#untold.limits).flatMap((name) => this.#limits.get(name) ?? []);
-    const queues = takeAll(this.#untold.queues).flatMap((name) => this.#queues.get(name) ?? []);
-    if (limits.length + queues.length > 0) await this.#tell(limits, queues);
-  }
-
-  /** Versions make it no matter how often and in which order it is told. */
-  async #tell(limits: readonly ConfiguredLimit[], queues: readonly ConfiguredRow[]): Promise<void> {
-    const configuration = this.#toConfiguration(limits, queues);
-    let isTold = false;
-    try {
-      await this.#checkpoints.begin(configuration);
-      isTold = await this.#context.ready.configure(configuration);
-    } finally {
-      if (!isTold) {
-        for (const { name } of queues) this.#untold.queues.add(name);
-        for (const { name } of limits) this.#untold.limits.add(name);
-      }
-    }
-  }
-
   #toConfiguration(
     limits: readonly ConfiguredLimit[],
     queues: readonly ConfiguredRow[],
@@ -170,10 +189,8 @@ export class QueueDirectory {
   }
 }
 
-function takeAll(names: Set<string>): string[] {
-  const taken = [...names];
-  names.clear();
-  return taken;
+function usedBy({ settings }: ConfiguredRow): string[] {
+  return settings.limits.flatMap((limit) => ('use' in limit ? [limit.use] : []));
 }
 
 function note<T extends { readonly name: string; readonly version: number }>(

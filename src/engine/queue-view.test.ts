@@ -20,8 +20,11 @@ function see(
     buckets,
   };
   const lastMinute = { started: 0, completed: 0, failed: 0 };
-  const seen = { name: 'q', version: 1, circuit, live, backlog: 0, active: null, lastMinute };
-  return queueView({ ...seen, settings: { ...defaultQueueSettings, ...settings } }, nowMs);
+  const seen = { name: 'q', version: 1, inForce: true, circuit, live, backlog: 0, active: null };
+  return queueView(
+    { ...seen, lastMinute, settings: { ...defaultQueueSettings, ...settings } },
+    nowMs,
+  );
 }
 
 /** A token in a millisecond. */

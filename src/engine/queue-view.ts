@@ -9,6 +9,7 @@ import { isPausedAt, pauseOf } from './queue-pause.js';
 export interface SeenQueue {
   readonly name: string;
   readonly version: number;
+  readonly inForce: boolean;
   readonly settings: QueueSettings;
   readonly circuit: Circuit;
   readonly live: LiveQueue;
@@ -19,11 +20,12 @@ export interface SeenQueue {
 
 /** A queue as people see it: a pause whose time is over is none. */
 export function queueView(seen: SeenQueue, nowMs: number): QueueView {
-  const { name, version, live, backlog, active, lastMinute } = seen;
+  const { name, version, inForce, live, backlog, active, lastMinute } = seen;
   const settings = isPausedAt(seen.settings, nowMs) ? seen.settings : unpaused(seen.settings);
   return {
     name,
     version,
+    inForce,
     settings,
     live: {
       depth: live.depth,

@@ -1,6 +1,7 @@
 import { SluiceError } from '../domain/errors.js';
 import type { TaskId } from '../domain/ids.js';
 import { hasEnded, type TaskState } from '../domain/task-state.js';
+import { bounds } from '../protocol/bounds.js';
 import type { TaskView } from '../protocol/tasks-api.js';
 import { Batcher } from '../runtime/batcher.js';
 import { findStates, findTask } from '../store/read-tasks.js';
@@ -9,6 +10,8 @@ import { instant, judgeDatabaseFailure, type EngineContext } from './context.js'
 /** An end that another process brought about is seen after this long. */
 const lookAgainMs = 1_000;
 const maxStatesAtOnce = 1_000;
+/** Parameters, result, its error and that of its last attempt, each with details. */
+const taskBytes = 3 * bounds.taskBytes + bounds.resultBytes;
 
 export function taskNotFound(taskId: TaskId): SluiceError {
   const detail = `There is no task ${taskId}: it never was, or it ended too long ago to be kept.`;
@@ -33,7 +36,10 @@ export class Read {
   }
 
   async getTask(taskId: TaskId, history: boolean): Promise<TaskView> {
-    const task = await findTask(this.#context.db, taskId, history, instant(this.#context));
+    const { db, answers } = this.#context;
+    const task = await answers.within(taskBytes + (history ? bounds.answerBytes : 0), () =>
+      findTask(db, taskId, history, instant(this.#context)),
+    );
     if (task === null) throw taskNotFound(taskId);
     return task;
   }

@@ -35,7 +35,8 @@ export async function rebuild(
   const behind = await findLines(context);
   const isOurs = await ready.restore({ generation, ...configuration, levels, running, behind });
   if (!isOurs) return { kind: 'closed' };
-  await queues.tellAll();
+  // Something may have changed meanwhile.
+  await queues.settle();
   const filled = { generation, running: running.length, windows: behind.length };
   log[running.length + behind.length > 0 ? 'info' : 'debug'](filled, 'began the ready queue anew');
   return { kind: 'anew', generation };

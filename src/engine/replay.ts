@@ -1,11 +1,13 @@
 import { SluiceError } from '../domain/errors.js';
 import type { TaskId } from '../domain/ids.js';
 import type { Priority } from '../domain/priority.js';
+import { scheduleFaults, type Schedule } from '../domain/schedule.js';
 import type {
   DeadLetterFilter,
   DeadLetterReplay,
   ReplayedDeadLetters,
 } from '../protocol/dead-letters-api.js';
+import { invalidField, invalidRequest } from '../protocol/problem-wire.js';
 import type { ReplayRequest } from '../protocol/tasks-api.js';
 import { changeTask } from '../store/change-task.js';
 import { findDeadLetters } from '../store/dead-letters.js';
@@ -63,12 +65,17 @@ export class Replay {
     let after = from?.after;
     let replayed = 0;
     for (let batch = 0; batch < maxBatchesInOneCall; batch += 1) {
-      const taskIds = await findDeadLetters(this.#context.db, filter, maxReplayedAtOnce, after);
+      const { db } = this.#context;
+      const { taskIds, next } = await findDeadLetters(db, filter, maxReplayedAtOnce, after);
       const firstDueMs = dueMs;
+      if (this.#isTooFar(firstDueMs + taskIds.length * spacingMs)) {
+        if (batch === 0) throw this.#tooSlow(perSecond);
+        break;
+      }
       const dueAt = taskIds.map((_, index) => new Date(firstDueMs + index * spacingMs));
       replayed += await this.#replay(taskIds, how, dueAt);
       dueMs += taskIds.length * spacingMs;
-      after = taskIds.length < maxReplayedAtOnce ? undefined : taskIds.at(-1);
+      after = next ?? undefined;
       if (after === undefined) break;
     }
     return {
@@ -83,6 +90,7 @@ export class Replay {
     change: { readonly priority?: Priority; readonly runAt?: Date },
   ): Promise<void> {
     const { db, ready } = this.#context;
+    this.#refuseTooFar(change);
     const answer = await patiently(() => changeTask(db, taskId, change, instant(this.#context)));
     switch (answer.kind) {
       case 'missing':
@@ -98,6 +106,28 @@ export class Replay {
         if (answer.wasQueued) await ready.remove([taskId]);
         this.#feeder.noteDue(Math.max(0, (change.runAt?.getTime() ?? 0) - db.nowMs()));
     }
+  }
+
+  #isTooFar(dueMs: number): boolean {
+    const { maxScheduleDays } = this.#context.settings;
+    const runAt = new Date(dueMs);
+    const nowMs = approximateNow(this.#context).getTime();
+    return scheduleFaults({ runAt }, nowMs, maxScheduleDays).length > 0;
+  }
+
+  #tooSlow(perSecond: number): SluiceError {
+    const { maxScheduleDays } = this.#context.settings;
+    return invalidField(
+      '/per_second',
+      `is too low: at ${perSecond} a second the next tasks would be due more than ` +
+        `${maxScheduleDays} days from now (maxScheduleDays)`,
+    );
+  }
+
+  #refuseTooFar(schedule: Schedule): void {
+    const nowMs = approximateNow(this.#context).getTime();
+    const faults = scheduleFaults(schedule, nowMs, this.#context.settings.maxScheduleDays);
+    if (faults.length > 0) throw invalidRequest(faults);
   }
 
   async #replay(

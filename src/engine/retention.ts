@@ -1,5 +1,5 @@
 import { LockedError } from '../store/database.js';
-import { dropHistory, dropInputs } from '../store/partitions.js';
+import { compactInputs, dropHistory, dropInputs } from '../store/partitions.js';
 import {
   findPurgeable,
   giveUpWorkflow,
@@ -28,6 +28,7 @@ export class Retention {
   readonly #lanes: Lanes;
   readonly #kept: KeptDays;
   #workflowCursor: string | null = null;
+  #dayCursor: string | null = null;
   #nextMs = 0;
 
   constructor(context: EngineContext, feeder: Feeder, lanes: Lanes) {
@@ -44,6 +45,7 @@ export class Retention {
     this.#nextMs = performance.now() + this.#context.settings.retentionIntervalMs;
     await this.#unlessLocked(() => this.#purgeEnded());
     await this.#unlessLocked(() => this.#dropDays());
+    await this.#unlessLocked(() => this.#compactDays());
     await this.#unlessLocked(() => this.#purgeWorkflows());
     await this.#unlessLocked(() => this.#lanes.purge());
   }
@@ -94,6 +96,19 @@ export class Retention {
     const inputs = await dropInputs(db, maxDaysAtOnce, now);
     const dropped = [...history, ...inputs];
     if (dropped.length > 0) log.info({ dropped }, 'dropped days that ended long ago');
+  }
+
+  async #compactDays(): Promise<void> {
+    const { db, log, settings } = this.#context;
+    const { compacted, next } = await compactInputs(
+      db,
+      settings.retainEndedDays,
+      this.#dayCursor,
+      maxDaysAtOnce,
+      instant(this.#context),
+    );
+    this.#dayCursor = next;
+    if (compacted.length > 0) log.info({ compacted }, 'dropped the inputs of purged tasks');
   }
 
   async #purgeWorkflows(): Promise<void> {

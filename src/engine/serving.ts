@@ -9,6 +9,7 @@ import type { EngineContext } from './context.js';
 import type { Feeder } from './feeder.js';
 import type { Fleet } from './fleet.js';
 import type { LostEntries } from './lost-entries.js';
+import type { PartitionUpkeep } from './partition-upkeep.js';
 import type { PollWaiters } from './poll-waiters.js';
 import type { QueueDirectory } from './queue-directory.js';
 import { rebuild, type Rebuilt } from './rebuild.js';
@@ -39,6 +40,7 @@ export interface ServingParts {
   readonly fleet: Fleet;
   readonly hearing: Hearing;
   readonly lostEntries: LostEntries;
+  readonly partitions: PartitionUpkeep;
   readonly queues: QueueDirectory;
   readonly sweeper: Sweeper;
   readonly waiters: PollWaiters;
@@ -54,6 +56,8 @@ export class Serving {
   /** Null: it never serves. */
   readonly #turn: ServingTurn | null;
   #turnLoop: Loop | null = null;
+  /** Runs in every role, also on standby. */
+  #partitionLoop: Loop | null = null;
   /** Run only while this process serves. */
   #servingLoops: Loop[] = [];
   #rebuilding: Promise<Rebuilt> | null = null;
@@ -75,7 +79,10 @@ export class Serving {
 
   /** Resolves when this process serves, or knows that it has to stand by. */
   async begin(): Promise<void> {
-    await this.#parts.sweeper.upkeep();
+    const { partitions } = this.#parts;
+    await partitions.tick();
+    this.#partitionLoop = this.#loop(() => partitions.tick());
+    this.#partitionLoop.start();
     const turn = this.#turn;
     if (turn === null) return;
     await turn.first();
@@ -86,6 +93,7 @@ export class Serving {
 
   /** Resolves when nothing of it runs any more, and another process may serve. */
   async leave(): Promise<void> {
+    await this.#partitionLoop?.stop();
     await this.#turnLoop?.stop();
     await this.#turn?.leave().catch((error: unknown) => {
       this.noteError(error);
@@ -129,7 +137,7 @@ export class Serving {
     await bench.refresh();
     await this.#rebuild();
     // What a process committed and died before it could tell.
-    await queues.tellAll();
+    await queues.refresh();
     await feeder.fill();
     const feeding = this.#loop(() => this.#whileServing(() => feeder.tick()));
     feeder.begin(() => {

@@ -31,6 +31,10 @@ export interface EngineSettings {
   readonly retainEndedDays: number;
   readonly retainDeadLettersDays: number;
   readonly retentionIntervalMs: number;
+  /** How far ahead a task may be scheduled. */
+  readonly maxScheduleDays: number;
+  /** How often partitions of the next days are made, and what expired is deleted. */
+  readonly upkeepIntervalMs: number;
   /** Tasks that may be active, in all; from where on those of medium and low priority are refused. */
   readonly maxActive: number;
   readonly maxActiveMedium: Threshold;
@@ -58,6 +62,8 @@ export const defaultEngineSettings: EngineSettings = {
   retainEndedDays: 7,
   retainDeadLettersDays: 30,
   retentionIntervalMs: 60_000,
+  maxScheduleDays: 366,
+  upkeepIntervalMs: 60_000,
   maxActive: 10_000_000,
   maxActiveMedium: '90%',
   maxActiveLow: '80%',

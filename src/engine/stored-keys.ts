@@ -1,16 +1,24 @@
 import { SluiceError } from '../domain/errors.js';
-import type { CreatedKey, KeyApi, KeyDraft, KeyView } from '../protocol/keys-api.js';
+import type { CreatedKey, KeyApi, KeyDraft, KeyView, SessionView } from '../protocol/keys-api.js';
 import type { Page, PageRequest } from '../protocol/page.js';
-import { insertKey, listKeys, revokeKey, toView } from '../store/api-keys.js';
-import type { Instant, Queryable } from '../store/database.js';
+import {
+  endSession,
+  insertKey,
+  listKeys,
+  listSessions,
+  revokeKey,
+  toView,
+} from '../store/api-keys.js';
+import type { Database, Instant } from '../store/database.js';
+import { patiently } from './context.js';
 import { keyHash, newKeyText } from './key-text.js';
 
 /** The keys of a database. It needs no server: the first key is made before anybody may call one. */
 export class StoredKeys implements KeyApi {
-  readonly #db: Queryable;
+  readonly #db: Database;
   readonly #now: () => Instant;
 
-  constructor(db: Queryable, now: () => Instant = () => null) {
+  constructor(db: Database, now: () => Instant = () => null) {
     this.#db = db;
     this.#now = now;
   }
@@ -32,8 +40,25 @@ export class StoredKeys implements KeyApi {
   }
 
   async revokeKey(id: string): Promise<KeyView> {
-    const key = await revokeKey(this.#db, id, this.#now());
-    if (key === null) throw new SluiceError('key_not_found', `There is no API key ${id}.`);
+    const key = await patiently(() => revokeKey(this.#db, id, this.#now()));
+    if (key === null) throw keyNotFound(id);
     return toView(key);
   }
+
+  async listSessions(keyId: string): Promise<readonly SessionView[]> {
+    const sessions = await listSessions(this.#db, keyId, this.#now());
+    if (sessions === null) throw keyNotFound(keyId);
+    return sessions;
+  }
+
+  async endSession(keyId: string, sessionId: string): Promise<SessionView> {
+    const ended = await patiently(() => endSession(this.#db, { keyId, sessionId }, this.#now()));
+    if (ended !== null) return ended;
+    const detail = `API key ${keyId} has no session ${sessionId}.`;
+    throw new SluiceError('session_not_found', detail);
+  }
+}
+
+function keyNotFound(id: string): SluiceError {
+  return new SluiceError('key_not_found', `There is no API key ${id}.`);
 }

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { allQueues } from '../domain/admission.js';
-import { SluiceError } from '../domain/errors.js';
+import { SluiceError, type FieldError } from '../domain/errors.js';
 import { IdSource, type TaskId } from '../domain/ids.js';
 import type { JsonValue } from '../domain/json.js';
 import { capabilitySet } from '../domain/lane.js';
@@ -8,6 +8,7 @@ import { costFaults } from '../domain/limit-faults.js';
 import type { Priority } from '../domain/priority.js';
 import type { Cost } from '../domain/queue-settings.js';
 import { defaultMaxRetries, defaultTimeoutSeconds } from '../domain/retry-policy.js';
+import { scheduleFaults } from '../domain/schedule.js';
 import type { Caller } from '../protocol/caller.js';
 import type { TaskEvent } from '../protocol/events.js';
 import { invalidRequest, refusalOf } from '../protocol/problem-wire.js';
@@ -24,6 +25,7 @@ import type { Admission } from './admission.js';
 import { noClaims, type EarlyClaims } from './arrivals.js';
 import type { Claim } from './claim.js';
 import {
+  approximateNow,
   asRefusal,
   instant,
   judgeDatabaseFailure,
@@ -147,7 +149,7 @@ export class Submit {
 
   /** What can be said without a look at Postgres: refused, or ready to be written. */
   #judge(draft: TaskDraft, caller: Caller): Judged {
-    const faults = draft.cost === undefined ? [] : costFaults(draft.cost);
+    const faults = this.#faultsOf(draft);
     if (faults.length > 0) return { kind: 'refused', ...refusalOf(invalidRequest(faults)) };
     return this.#findReached(draft, caller) ?? this.#prepare(draft, caller);
   }
@@ -169,6 +171,13 @@ export class Submit {
       this.#refusals.note('queue_max_lanes');
       return { kind: 'refused', ...refusal };
     });
+  }
+
+  #faultsOf(draft: TaskDraft): FieldError[] {
+    const costly = draft.cost === undefined ? [] : costFaults(draft.cost);
+    if (draft.runAt === undefined && draft.delaySeconds === undefined) return costly;
+    const nowMs = approximateNow(this.#context).getTime();
+    return [...costly, ...scheduleFaults(draft, nowMs, this.#context.settings.maxScheduleDays)];
   }
 
   async #pass(tasks: readonly Prepared[], caller: Caller): Promise<readonly Answer[]> {

@@ -4,9 +4,9 @@ import { LockedError } from '../store/database.js';
 import { expireTasks } from '../store/expire-tasks.js';
 import type { AttemptRow } from '../store/find-attempts.js';
 import { freeHeldWorkflows } from '../store/hold-workflows.js';
-import { ensurePartitions } from '../store/partitions.js';
 import { purgeKeys } from '../store/purge-keys.js';
 import { purgeLevels } from '../store/bucket-levels.js';
+import { forgetSettled } from '../store/unsettled.js';
 import { purgeSubmissions } from '../store/submission-limits.js';
 import { releaseStuckWorkflows } from '../store/release-stuck-workflows.js';
 import {
@@ -32,8 +32,6 @@ const maxSlotsAtOnce = 1_000;
 const maxWorkflowsAtOnce = 200;
 const maxKeysAtOnce = 1_000;
 const maxSubmittersAtOnce = 1_000;
-const daysAhead = 7;
-const upkeepIntervalMs = 60_000;
 const deadWorkersKeptMs = 24 * 3_600_000;
 /** Longer than the longest window of a limit. */
 const unusedLevelsKeptMs = 400 * 24 * 3_600_000;
@@ -102,7 +100,7 @@ export class Sweeper {
     await this.#parts.slots.compare(maxSlotsAtOnce);
     await this.#if(look.keptPlaces, () => this.#freePlaces());
     await this.#if(look.workflows, () => this.#releaseStuck());
-    if (performance.now() >= this.#nextUpkeepMs) await this.upkeep();
+    if (performance.now() >= this.#nextUpkeepMs) await this.#upkeep();
     await this.#parts.retention.tick();
     return settings.sweepIntervalMs;
   }
@@ -118,17 +116,17 @@ export class Sweeper {
     }
   }
 
-  /** Rare and slow to matter: partitions of the days to come, what expired, dead workers. */
-  async upkeep(): Promise<void> {
-    const { db } = this.#context;
-    await ensurePartitions(db, daysAhead, instant(this.#context));
+  /** Rare and slow to matter: what expired, dead workers. */
+  async #upkeep(): Promise<void> {
+    const { db, settings } = this.#context;
     const keys = await purgeKeys(db, maxKeysAtOnce, instant(this.#context));
     await purgeWorkers(db, deadWorkersKeptMs, instant(this.#context));
+    await forgetSettled(db);
     await purgeLevels(db, unusedLevelsKeptMs, instant(this.#context));
     const submitters = await purgeSubmissions(db, maxSubmittersAtOnce, instant(this.#context));
     // More of them may expire in a minute than go at once.
     const isDone = keys < maxKeysAtOnce && submitters < maxSubmittersAtOnce;
-    const waitMs = isDone ? upkeepIntervalMs : 0;
+    const waitMs = isDone ? settings.upkeepIntervalMs : 0;
     this.#nextUpkeepMs = performance.now() + waitMs;
   }
 

@@ -3,6 +3,10 @@ export const bounds = {
   taskBytes: 256 * 1024,
   resultBytes: 1024 * 1024,
   requestBytes: 16 * 1024 * 1024,
+  /** An answer with many tasks ends with the first task that takes it past this. */
+  answerBytes: 8 * 1024 * 1024,
+  /** Tasks in the answer to one poll. */
+  pollTasks: 1_000,
   /** JSON.stringify and Postgres recurse: far deeper than this either runs out of stack. */
   jsonDepth: 200,
   batchSize: 5_000,

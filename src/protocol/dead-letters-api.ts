@@ -1,6 +1,6 @@
 import type { TaskId } from '../domain/ids.js';
-import type { Page, PageRequest } from './page.js';
-import type { ReplayRequest, TaskView } from './tasks-api.js';
+import type { Page } from './page.js';
+import type { ListedTask, ListRequest, ReplayRequest } from './tasks-api.js';
 
 export interface DeadLetterFilter {
   readonly queue?: string;
@@ -39,11 +39,13 @@ export interface DeadLetterPattern {
   readonly example: { readonly taskId: TaskId; readonly message: string };
 }
 
+export interface DeadLetterPage extends Page<ListedTask> {
+  /** How many the filter matches: exact up to 10,000, then a lower bound. */
+  readonly totalCount: number;
+}
+
 export interface DeadLetterApi {
-  listDeadLetters(
-    filter: DeadLetterFilter,
-    page?: PageRequest,
-  ): Promise<Page<TaskView> & { readonly totalCount: number }>;
+  listDeadLetters(filter: DeadLetterFilter, page?: ListRequest): Promise<DeadLetterPage>;
   replayDeadLetters(
     filter: DeadLetterFilter,
     request?: DeadLetterReplay,

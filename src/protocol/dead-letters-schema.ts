@@ -9,7 +9,7 @@ import {
   timestampSchema,
   uuidSchema,
 } from './common-schema.js';
-import { replaySchema, taskSchema } from './tasks-schema.js';
+import { includeProperties, listedTaskSchema, replaySchema } from './tasks-schema.js';
 
 const filterProperties = {
   queue: Type.Optional(nameSchema('Of this queue')),
@@ -22,13 +22,16 @@ const filterProperties = {
 export const listDeadLettersQuerySchema = request('ListDeadLettersQuery', {
   ...filterProperties,
   ...pageProperties,
+  ...includeProperties,
 });
 
 export const deadLetterPageSchema = Type.Object(
   {
-    items: Type.Array(taskSchema),
+    items: Type.Array(listedTaskSchema),
     next_cursor: nextCursorSchema,
-    total_count: Type.Integer({ description: 'All that the filter matches' }),
+    total_count: Type.Integer({
+      description: 'How many the filter matches: exact up to 10,000, then a lower bound',
+    }),
   },
   { title: 'DeadLetterPage' },
 );

@@ -7,6 +7,7 @@ import {
 } from './common-wire.js';
 import type {
   DeadLetterFilter,
+  DeadLetterPage,
   DeadLetterPattern,
   DeadLetterReplay,
   ReplayedDeadLetters,
@@ -18,11 +19,13 @@ import type {
   ReplayedWire,
 } from './dead-letters-schema.js';
 import { defined } from './defined.js';
-import type { Page } from './page.js';
-import type { TaskView } from './tasks-api.js';
-import { replayFromWire, replayToWire, taskFromWire, taskToWire } from './tasks-wire.js';
+import {
+  listedTaskFromWire,
+  listedTaskToWire,
+  replayFromWire,
+  replayToWire,
+} from './tasks-wire.js';
 
-type DeadLetterPage = Page<TaskView> & { readonly totalCount: number };
 type FilterWire = Pick<ReplayDeadLettersWire, 'queue' | 'task_type' | 'code' | 'since' | 'until'>;
 
 export function deadLetterFilterFromWire(wire: FilterWire): DeadLetterFilter {
@@ -47,7 +50,7 @@ export function deadLetterFilterToWire(filter: DeadLetterFilter): FilterWire {
 
 export function deadLetterPageToWire(page: DeadLetterPage): DeadLetterPageWire {
   return {
-    items: page.items.map(taskToWire),
+    items: page.items.map(listedTaskToWire),
     next_cursor: page.nextCursor,
     total_count: page.totalCount,
   };
@@ -55,7 +58,7 @@ export function deadLetterPageToWire(page: DeadLetterPage): DeadLetterPageWire {
 
 export function deadLetterPageFromWire(wire: DeadLetterPageWire): DeadLetterPage {
   return {
-    items: wire.items.map(taskFromWire),
+    items: wire.items.map(listedTaskFromWire),
     nextCursor: wire.next_cursor,
     totalCount: wire.total_count,
   };

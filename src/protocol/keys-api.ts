@@ -28,9 +28,27 @@ export interface CreatedKey extends KeyView {
   readonly isFirst: boolean;
 }
 
+/** Somebody who signed in with a key. It is good only while the key is. */
+export interface SessionView {
+  readonly id: string;
+  readonly keyId: string;
+  /** Null: the address was not kept. */
+  readonly signedInFrom: string | null;
+  readonly createdAt: Date;
+  readonly expiresAt: Date;
+  /** Right to the minute; null: never. */
+  readonly lastUsedAt: Date | null;
+  /** Null: it has not ended before its time. */
+  readonly endedAt: Date | null;
+}
+
 export interface KeyApi {
   createKey(draft: KeyDraft): Promise<CreatedKey>;
   listKeys(page?: PageRequest): Promise<Page<KeyView>>;
   /** Again gives the same answer. */
   revokeKey(id: string): Promise<KeyView>;
+  /** Those that are good, the newest first: 20 at most. */
+  listSessions(keyId: string): Promise<readonly SessionView[]>;
+  /** Signs one out. Again gives the same answer. */
+  endSession(keyId: string, sessionId: string): Promise<SessionView>;
 }

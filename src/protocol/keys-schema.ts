@@ -18,6 +18,11 @@ const keyNameSchema = textSchema('For people', 100);
 
 export const keyParamsSchema = Type.Object({ key_id: keyIdSchema });
 
+export const sessionParamsSchema = Type.Object({
+  key_id: keyIdSchema,
+  session_id: textSchema('Names the session; it is no secret', 64),
+});
+
 export const keyDraftSchema = request(
   'KeyDraft',
   {
@@ -69,3 +74,23 @@ export const keyPageSchema = Type.Object(
   { title: 'KeyPage' },
 );
 export type KeyPageWire = Static<typeof keyPageSchema>;
+
+export const sessionSchema = Type.Object(
+  {
+    id: textSchema('Names the session; it is no secret', 64),
+    key_id: keyIdSchema,
+    signed_in_from: nullable(Type.String({ description: 'The address; null: it was not kept' })),
+    created_at: timestampSchema('When somebody signed in'),
+    expires_at: timestampSchema('From then on it is not good'),
+    last_used_at: nullable(timestampSchema('Right to the minute; null: never')),
+    ended_at: nullable(timestampSchema('When it was signed out; null: it was not')),
+  },
+  { title: 'Session' },
+);
+export type SessionWire = Static<typeof sessionSchema>;
+
+export const sessionListSchema = Type.Object(
+  { items: Type.Array(sessionSchema), next_cursor: Type.Null() },
+  { title: 'SessionList' },
+);
+export type SessionListWire = Static<typeof sessionListSchema>;

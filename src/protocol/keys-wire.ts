@@ -5,8 +5,15 @@ import {
   timestampToWire,
 } from './common-wire.js';
 import { defined } from './defined.js';
-import type { CreatedKey, KeyDraft, KeyView } from './keys-api.js';
-import type { CreatedKeyWire, KeyDraftWire, KeyPageWire, KeyWire } from './keys-schema.js';
+import type { CreatedKey, KeyDraft, KeyView, SessionView } from './keys-api.js';
+import type {
+  CreatedKeyWire,
+  KeyDraftWire,
+  KeyPageWire,
+  KeyWire,
+  SessionListWire,
+  SessionWire,
+} from './keys-schema.js';
 import type { Page } from './page.js';
 
 export function keyDraftFromWire(wire: KeyDraftWire): KeyDraft {
@@ -67,4 +74,32 @@ export function keyPageToWire({ items, nextCursor }: Page<KeyView>): KeyPageWire
 
 export function keyPageFromWire({ items, next_cursor }: KeyPageWire): Page<KeyView> {
   return { items: items.map(keyFromWire), nextCursor: next_cursor };
+}
+
+export function sessionToWire(session: SessionView): SessionWire {
+  return {
+    id: session.id,
+    key_id: session.keyId,
+    signed_in_from: session.signedInFrom,
+    created_at: timestampToWire(session.createdAt),
+    expires_at: timestampToWire(session.expiresAt),
+    last_used_at: timestampOrNullToWire(session.lastUsedAt),
+    ended_at: timestampOrNullToWire(session.endedAt),
+  };
+}
+
+export function sessionFromWire(wire: SessionWire): SessionView {
+  return {
+    id: wire.id,
+    keyId: wire.key_id,
+    signedInFrom: wire.signed_in_from,
+    createdAt: timestampFromWire(wire.created_at),
+    expiresAt: timestampFromWire(wire.expires_at),
+    lastUsedAt: timestampOrNullFromWire(wire.last_used_at),
+    endedAt: timestampOrNullFromWire(wire.ended_at),
+  };
+}
+
+export function sessionListToWire(sessions: readonly SessionView[]): SessionListWire {
+  return { items: sessions.map(sessionToWire), next_cursor: null };
 }

@@ -19,7 +19,7 @@ export interface Refusal {
 export function problemToWire(refusal: Refusal, instance?: string): ProblemWire {
   const { status, title } = errorCatalogue[refusal.code];
   return defined({
-    type: `/docs#${refusal.code}`,
+    type: typeOf(refusal.code),
     title,
     status,
     code: refusal.code,
@@ -43,6 +43,30 @@ export function refusalOf(error: SluiceError): Refusal {
     retryAfterSeconds: error.retryAfterSeconds ?? undefined,
     ceiling: error.ceiling ?? undefined,
   });
+}
+
+/**
+ * Whether this came from a Sluice server with this status. Gateways answer with JSON of their own, some of
+ * it with a code and a detail: only ours names the page that explains its code.
+ */
+export function isProblem(answer: unknown, status: number): answer is ProblemWire {
+  return (
+    typeof answer === 'object' &&
+    answer !== null &&
+    'code' in answer &&
+    typeof answer.code === 'string' &&
+    'type' in answer &&
+    answer.type === typeOf(answer.code) &&
+    'detail' in answer &&
+    typeof answer.detail === 'string' &&
+    'status' in answer &&
+    answer.status === status
+  );
+}
+
+/** Its code is in the catalogue, with the same status. */
+export function isKnownProblem({ code, status }: ProblemWire): boolean {
+  return isErrorCode(code) && errorCatalogue[code].status === status;
 }
 
 /** A code of a newer server is unknown here: its status still says what kind of trouble it is. */
@@ -70,7 +94,7 @@ export function invalidRequest(errors: readonly FieldError[]): SluiceError {
   return new SluiceError('invalid_request', detail, { errors });
 }
 
-/** For an answer that carries no code of ours, for example one of a proxy. */
+/** For a refusal that carries no code of the catalogue. */
 export function codeOfStatus(status: number): ErrorCode {
   switch (status) {
     case 401:
@@ -98,6 +122,10 @@ export function codeOfStatus(status: number): ErrorCode {
     default:
       return status >= 500 ? 'internal' : 'invalid_request';
   }
+}
+
+function typeOf(code: string): string {
+  return `/docs#${code}`;
 }
 
 function isErrorCode(code: string): code is ErrorCode {

@@ -6,6 +6,8 @@ export interface QueueView {
   readonly name: string;
   readonly settings: QueueSettings;
   readonly version: number;
+  /** False: Redis could not be told of the settings yet. Until it is, nothing of the queue starts. */
+  readonly inForce: boolean;
   readonly live: QueueLive;
 }
 
@@ -41,6 +43,8 @@ export type QueueChange = Partial<
 
 export interface LimitView extends RateLimit {
   readonly name: string;
+  /** False: Redis could not be told yet. Until it is, nothing starts of the queues that use the limit. */
+  readonly inForce: boolean;
 }
 
 export interface QueueApi {

@@ -37,6 +37,11 @@ export const rateLimitSchema = request('RateLimit', rateProperties, {
 });
 export type RateLimitWire = Static<typeof rateLimitSchema>;
 
+const inForceSchema = (meanwhile: string) =>
+  Type.Boolean({
+    description: `false: the ready queue could not be told of the newest settings yet. ${meanwhile}`,
+  });
+
 const sharedLimitSchema = request('SharedLimit', {
   use: nameSchema('The name of a limit that several queues share'),
 });
@@ -145,6 +150,7 @@ export const queueSchema = Type.Object(
   {
     name: Type.String(),
     version: Type.Integer({ description: 'Grows with each change of the configuration' }),
+    in_force: inForceSchema('Until it is, nothing of the queue starts'),
     limits: Type.Array(queueLimitSchema),
     max_concurrency: nullable(Type.Integer()),
     max_ready: Type.Integer(),
@@ -176,7 +182,12 @@ export const pauseSchema = request(
 );
 
 export const limitSchema = Type.Object(
-  { name: Type.String(), ...rateProperties, burst: nullable(Type.Integer()) },
+  {
+    name: Type.String(),
+    ...rateProperties,
+    burst: nullable(Type.Integer()),
+    in_force: inForceSchema('Until it is, nothing starts of the queues that use the limit'),
+  },
   { title: 'Limit', description: 'A limit that several queues share.' },
 );
 export type LimitWire = Static<typeof limitSchema>;

@@ -62,6 +62,7 @@ export function queueToWire(queue: QueueView): QueueWire {
   return {
     name: queue.name,
     version: queue.version,
+    in_force: queue.inForce,
     limits: settings.limits.map(queueLimitToWire),
     max_concurrency: settings.maxConcurrency,
     max_ready: settings.maxReady,
@@ -78,6 +79,7 @@ export function queueFromWire(wire: QueueWire): QueueView {
   return {
     name: wire.name,
     version: wire.version,
+    inForce: wire.in_force,
     settings: {
       limits: wire.limits.map(queueLimitFromWire),
       maxConcurrency: wire.max_concurrency,
@@ -167,11 +169,12 @@ export function limitToWire(limit: LimitView): LimitWire {
     rate: limit.rate,
     per_seconds: limit.perSeconds,
     burst: limit.burst,
+    in_force: limit.inForce,
   };
 }
 
 export function limitFromWire(wire: LimitWire): LimitView {
-  return { name: wire.name, ...rateLimitFromWire(wire) };
+  return { name: wire.name, ...rateLimitFromWire(wire), inForce: wire.in_force };
 }
 
 function ageingFromWire(wire: AgeingWire): Ageing {

@@ -89,6 +89,16 @@ export interface TaskView {
   readonly history?: TaskHistory;
 }
 
+/** What a list leaves out unless it is asked for. */
+export type ListInclude = 'parameters' | 'result';
+
+export interface ListRequest extends PageRequest {
+  readonly include?: readonly ListInclude[];
+}
+
+/** A task as lists answer it: without parameters and result, unless `include` names them. */
+export type ListedTask = Omit<TaskView, ListInclude> & Partial<Pick<TaskView, ListInclude>>;
+
 export interface TaskHistory {
   readonly states: readonly StateChange[];
   readonly attempts: readonly AttemptView[];
@@ -171,7 +181,8 @@ export interface TaskApi {
   /** The task when it ended, or as it is when the time is over. */
   waitForTask(taskId: TaskId, timeoutMs: number, signal?: AbortSignal): Promise<TaskView>;
   explainTask(taskId: TaskId): Promise<Explanation>;
-  listTasks(filter: TaskFilter, page?: PageRequest): Promise<Page<TaskView>>;
+  /** A page ends early, with a cursor, when it passes 8 MiB. */
+  listTasks(filter: TaskFilter, page?: ListRequest): Promise<Page<ListedTask>>;
   cancelTask(taskId: TaskId): Promise<Cancellation>;
   cancelTasks(filter: TaskFilter): Promise<{ readonly cancelled: number }>;
   changeTask(taskId: TaskId, change: TaskChange): Promise<TaskView>;

@@ -61,12 +61,12 @@ export const taskDraftSchema = request(
         description: 'What a failure of this member does to its workflow; "halt" when absent',
       }),
     ),
-    run_at: Type.Optional(timestampSchema('Not before then; excludes delay_seconds')),
+    run_at: Type.Optional(timestampSchema('Not before then; at most 366 days ahead; excludes delay_seconds')),
     delay_seconds: Type.Optional(
       Type.Number({
         minimum: 0,
         maximum: 10 * oneYearSeconds,
-        description: 'Not before so long from now; excludes run_at',
+        description: 'Not before so long from now; at most 366 days; excludes run_at',
       }),
     ),
     dispatch_deadline_seconds: Type.Optional(
@@ -245,8 +245,19 @@ export const taskSchema = Type.Object(
 );
 export type TaskWire = Static<typeof taskSchema>;
 
+const { parameters, result, ...lightProperties } = taskSchema.properties;
+
+export const listedTaskSchema = Type.Object(
+  { ...lightProperties, parameters: Type.Optional(parameters), result: Type.Optional(result) },
+  {
+    title: 'ListedTask',
+    description: 'A task in a list: with parameters and result only if `include` names them.',
+  },
+);
+export type ListedTaskWire = Static<typeof listedTaskSchema>;
+
 export const taskPageSchema = Type.Object(
-  { items: Type.Array(taskSchema), next_cursor: nextCursorSchema },
+  { items: Type.Array(listedTaskSchema), next_cursor: nextCursorSchema },
   { title: 'TaskPage' },
 );
 export type TaskPageWire = Static<typeof taskPageSchema>;
@@ -262,6 +273,14 @@ export const waitQuerySchema = request('WaitQuery', {
     Type.Integer({ minimum: 0, maximum: bounds.waitSeconds, description: '30 when absent' }),
   ),
 });
+
+export const includeProperties = {
+  include: Type.Optional(
+    Type.Enum(['parameters', 'result', 'parameters,result', 'result,parameters'], {
+      description: 'What else to answer of each task; a page ends early when it passes 8 MiB',
+    }),
+  ),
+};
 
 const filterProperties = {
   status: Type.Optional(taskStateSchema),
@@ -281,6 +300,7 @@ export type TaskFilterWire = Static<typeof taskFilterSchema>;
 export const listTasksQuerySchema = request('ListTasksQuery', {
   ...filterProperties,
   ...pageProperties,
+  ...includeProperties,
 });
 
 export const explanationSchema = Type.Object(
@@ -328,7 +348,7 @@ export const taskChangeSchema = request(
   'TaskChange',
   {
     priority: Type.Optional(prioritySchema),
-    run_at: Type.Optional(timestampSchema('Not before then')),
+    run_at: Type.Optional(timestampSchema('Not before then; at most 366 days ahead')),
   },
   { minProperties: 1, examples: [{ priority: 'high' }] },
 );

@@ -15,6 +15,8 @@ import type {
   AttemptView,
   Cancellation,
   Explanation,
+  ListedTask,
+  ListInclude,
   Receipt,
   ReplayRequest,
   StateChange,
@@ -30,6 +32,7 @@ import type {
   BatchAnswerWire,
   CancellationWire,
   ExplanationWire,
+  ListedTaskWire,
   ReceiptWire,
   ReplayWire,
   StateChangeWire,
@@ -131,6 +134,10 @@ export function submitOutcomesFromWire(wire: BatchAnswerWire): readonly SubmitOu
 }
 
 export function taskToWire(task: TaskView): TaskWire {
+  return { ...listedTaskToWire(task), parameters: task.parameters, result: task.result };
+}
+
+export function listedTaskToWire(task: ListedTask): ListedTaskWire {
   return defined({
     task_id: task.taskId,
     task_type: task.taskType,
@@ -170,6 +177,10 @@ export function taskToWire(task: TaskView): TaskWire {
 }
 
 export function taskFromWire(wire: TaskWire): TaskView {
+  return { ...listedTaskFromWire(wire), parameters: wire.parameters, result: wire.result };
+}
+
+export function listedTaskFromWire(wire: ListedTaskWire): ListedTask {
   return defined({
     taskId: taskIdFromWire(wire.task_id),
     taskType: wire.task_type,
@@ -276,12 +287,22 @@ function attemptFromWire(wire: AttemptWire): AttemptView {
   });
 }
 
-export function taskPageToWire(page: Page<TaskView>): TaskPageWire {
-  return { items: page.items.map(taskToWire), next_cursor: page.nextCursor };
+export function taskPageToWire(page: Page<ListedTask>): TaskPageWire {
+  return { items: page.items.map(listedTaskToWire), next_cursor: page.nextCursor };
 }
 
-export function taskPageFromWire(wire: TaskPageWire): Page<TaskView> {
-  return { items: wire.items.map(taskFromWire), nextCursor: wire.next_cursor };
+export function taskPageFromWire(wire: TaskPageWire): Page<ListedTask> {
+  return { items: wire.items.map(listedTaskFromWire), nextCursor: wire.next_cursor };
+}
+
+export function includeFromWire(include: string | undefined): readonly ListInclude[] | undefined {
+  return include?.split(',') as ListInclude[] | undefined;
+}
+
+export function includeToWire(include: readonly ListInclude[] | undefined): string | undefined {
+  return include === undefined || include.length === 0
+    ? undefined
+    : [...new Set(include)].join(',');
 }
 
 export function taskFilterFromWire(wire: TaskFilterWire): TaskFilter {

@@ -79,6 +79,7 @@ const task: TaskView = {
 const queue: QueueView = {
   name: 'a/b',
   version: 7,
+  inForce: false,
   settings: {
     limits: [{ unit: 'tokens', rate: 3, perSeconds: 60, burst: 2 }, { use: 'account' }],
     maxConcurrency: 5,

@@ -19,6 +19,7 @@ import { levelOf, ReadyLane, type Queue, type ReadyEntry } from './ready-lane.js
 import type {
   BucketLevel,
   Configuration,
+  Configured,
   ConfiguredQueue,
   Finished,
   Grant,
@@ -198,7 +199,7 @@ export class MemoryReadyQueue implements ReadyQueue {
     for (const queue of unblocked) this.#wakeFor(queue, nowMs);
   }
 
-  async configure({ limits, queues }: Configuration): Promise<true> {
+  async configure({ limits, queues }: Configuration): Promise<Configured | null> {
     const nowMs = this.#clock.nowMs();
     const changedLimits = limits.filter((limit) => this.#shared.configure(limit, nowMs));
     for (const { name } of changedLimits) {
@@ -207,7 +208,8 @@ export class MemoryReadyQueue implements ReadyQueue {
     const changed = queues.flatMap((configured) => this.#configure(configured, nowMs) ?? []);
     this.#wakeSharing(changedLimits.map(({ name }) => name));
     for (const queue of changed) this.#wakeFor(queue, nowMs);
-    return true;
+    if (!this.#isOpen) return null;
+    return { generation: this.#generation, lastGrant: this.#takes - 1 };
   }
 
   async missing(taskIds: readonly TaskId[]): Promise<readonly TaskId[]> {
@@ -256,6 +258,11 @@ export class MemoryReadyQueue implements ReadyQueue {
 
   trouble(): null {
     return null;
+  }
+
+  /** It is never away. */
+  onReturn(): () => void {
+    return () => undefined;
   }
 
   async close(): Promise<void> {

@@ -168,9 +168,9 @@ async function performPlain(
     case 'missing':
       return queue[step.kind](step.taskIds);
     case 'configure':
-      return queue.configure({ limits: [], queues: [configured(step.queue, index)] });
+      return isTold(queue.configure({ limits: [], queues: [configured(step.queue, index)] }));
     case 'limit':
-      return queue.configure({ limits: [configuredLimit(step.limit, index)], queues: [] });
+      return isTold(queue.configure({ limits: [configuredLimit(step.limit, index)], queues: [] }));
     case 'position':
       return queue.position(step.taskId, step.limit);
     case 'live':
@@ -291,4 +291,9 @@ async function allOut(queue: ReadyQueue, limit: number): Promise<unknown> {
     oldestFirst: ages.every((forMs, index) => index === 0 || forMs <= (ages[index - 1] ?? 0)),
     entries: all.map(({ grant, ...out }) => out).sort((a, b) => (a.taskId < b.taskId ? -1 : 1)),
   };
+}
+
+/** Grants are numbered differently. */
+async function isTold(configured: ReturnType<ReadyQueue['configure']>): Promise<boolean> {
+  return (await configured) !== null;
 }

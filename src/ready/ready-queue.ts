@@ -58,10 +58,10 @@ export interface ReadyQueue {
   /** Not to be taken any more: cancelled, expired or changed. */
   remove(taskIds: readonly TaskId[]): Promise<void>;
   /**
-   * Counts for the very next take. An older version than the one held is ignored. False: it could not
+   * Counts for the very next take. An older version than the one held is ignored. Null: it could not
    * be told, and has to be told again.
    */
-  configure(change: Configuration): Promise<boolean>;
+  configure(change: Configuration): Promise<Configured | null>;
   /** Which of these it does not hold, waiting, taken or running. */
   missing(taskIds: readonly TaskId[]): Promise<readonly TaskId[]>;
   /** What is taken or runs, a stretch at a time, since when and under which grant. */
@@ -80,6 +80,8 @@ export interface ReadyQueue {
   wakeOthers(wake: Wake): void;
   /** Null while it can be reached; else why not. */
   trouble(): string | null;
+  /** Called when it can be reached again. Answers with how to stop listening. */
+  onReturn(listener: () => void): () => void;
   close(): Promise<void>;
 }
 
@@ -229,6 +231,12 @@ export interface ConfiguredLimit {
 export interface Configuration {
   readonly limits: readonly ConfiguredLimit[];
   readonly queues: readonly ConfiguredQueue[];
+}
+
+/** Since when a change counts: for what this generation granted after this number. */
+export interface Configured {
+  readonly generation: number;
+  readonly lastGrant: number;
 }
 
 export interface ReadyState extends Configuration {

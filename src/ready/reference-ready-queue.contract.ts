@@ -12,6 +12,7 @@ import { ReferenceBucket } from './reference-bucket.contract.js';
 import type {
   BucketLevel,
   Configuration,
+  Configured,
   ConfiguredLimit,
   ConfiguredQueue,
   Finished,
@@ -252,9 +253,9 @@ export class ReferenceReadyQueue implements ReadyQueue {
     this.#wakeFor(stuck.map(([name]) => name));
   }
 
-  async configure(change: Configuration): Promise<true> {
+  async configure(change: Configuration): Promise<Configured> {
     this.#wakeFor(this.#configureAll(change));
-    return true;
+    return { generation: this.#generation, lastGrant: this.#takes };
   }
 
   async missing(taskIds: readonly TaskId[]): Promise<readonly TaskId[]> {
@@ -318,6 +319,10 @@ export class ReferenceReadyQueue implements ReadyQueue {
 
   trouble(): null {
     return null;
+  }
+
+  onReturn(): () => void {
+    return () => undefined;
   }
 
   async close(): Promise<void> {

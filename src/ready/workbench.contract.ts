@@ -189,16 +189,15 @@ export class Workbench {
     };
   }
 
-  configure(change: SettingsSketch, name = 'q'): Promise<boolean> {
-    return this.queue.configure({ limits: [], queues: [this.settings(change, name)] });
+  async configure(change: SettingsSketch, name = 'q'): Promise<boolean> {
+    const queues = [this.settings(change, name)];
+    return (await this.queue.configure({ limits: [], queues })) !== null;
   }
 
-  share(name: string, limit: RateLimit): Promise<boolean> {
+  async share(name: string, limit: RateLimit): Promise<boolean> {
     this.#versions += 1;
-    return this.queue.configure({
-      limits: [{ name, version: this.#versions, limit }],
-      queues: [],
-    });
+    const limits = [{ name, version: this.#versions, limit }];
+    return (await this.queue.configure({ limits, queues: [] })) !== null;
   }
 
   async expectWait(ms: number | null, request: Partial<TakeRequest> = {}): Promise<void> {

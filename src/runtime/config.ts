@@ -55,6 +55,7 @@ export interface ServeConfig {
   readonly wakeOrder: 'spread' | 'concentrate';
   readonly retainEndedDays: number;
   readonly retainDeadLettersDays: number;
+  readonly maxScheduleDays: number;
   readonly maxActive: number;
   readonly maxActiveMedium: Threshold;
   readonly maxActiveLow: Threshold;
@@ -69,6 +70,7 @@ export interface ServeConfig {
   /** Who is believed where a call comes from. */
   readonly trustProxy: readonly string[];
   readonly maxConnections: number;
+  readonly drainMs: number;
   readonly logLevel: string;
   readonly logPayloads: boolean;
 }
@@ -158,6 +160,13 @@ export const serveSettings = {
     30,
     'how long dead letters are kept',
   ),
+  maxScheduleDays: setting(
+    '--max-schedule-days',
+    ['SLUICE_MAX_SCHEDULE_DAYS'],
+    whole(1, 3_650),
+    366,
+    'how far ahead a task may be scheduled, by run_at or delay_seconds',
+  ),
   maxActive: setting(
     '--max-active',
     ['SLUICE_MAX_ACTIVE'],
@@ -215,6 +224,14 @@ export const serveSettings = {
     [],
     'proxies in front that are believed who calls and whether by TLS (X-Forwarded-…)',
   ),
+  drainMs: setting(
+    '--drain-seconds',
+    ['SLUICE_DRAIN_MS'],
+    whole(0, 3_600_000),
+    5_000,
+    'how long a server still answers after SIGTERM, for load balancers to notice',
+    secondsAsMs(0, 3_600_000),
+  ),
   maxConnections: setting(
     '--max-connections',
     ['SLUICE_MAX_CONNECTIONS'],
@@ -255,6 +272,7 @@ export function checkServeConfig(sources: ConfigSources): CheckedConfig {
     wakeOrder: read('wakeOrder', serveSettings.wakeOrder),
     retainEndedDays: read('retainEndedDays', serveSettings.retainEndedDays),
     retainDeadLettersDays: read('retainDeadLettersDays', serveSettings.retainDeadLettersDays),
+    maxScheduleDays: read('maxScheduleDays', serveSettings.maxScheduleDays),
     maxActive: read('maxActive', serveSettings.maxActive),
     maxActiveMedium: read('maxActiveMedium', serveSettings.maxActiveMedium),
     maxActiveLow: read('maxActiveLow', serveSettings.maxActiveLow),
@@ -265,6 +283,7 @@ export function checkServeConfig(sources: ConfigSources): CheckedConfig {
     openMetrics: read('openMetrics', serveSettings.openMetrics),
     trustProxy: read('trustProxy', serveSettings.trustProxy),
     maxConnections: read('maxConnections', serveSettings.maxConnections),
+    drainMs: read('drainMs', serveSettings.drainMs),
     logLevel: read('logLevel', serveSettings.logLevel),
     logPayloads: read('logPayloads', serveSettings.logPayloads),
   };
@@ -305,7 +324,7 @@ function submitLimitsText(
 function toConfig(given: Given, sources: ConfigSources): ServeConfig {
   const { host, port, wait, heartbeatIntervalMs, leaseMs, wakeOrder, logLevel } = given;
   const { retainEndedDays, retainDeadLettersDays } = given;
-  const { maxActive, maxActiveMedium, maxActiveLow } = given;
+  const { maxScheduleDays, maxActive, maxActiveMedium, maxActiveLow } = given;
   return {
     host,
     port,
@@ -317,6 +336,7 @@ function toConfig(given: Given, sources: ConfigSources): ServeConfig {
     wakeOrder,
     retainEndedDays,
     retainDeadLettersDays,
+    maxScheduleDays,
     maxActive,
     maxActiveMedium,
     maxActiveLow,
@@ -327,6 +347,7 @@ function toConfig(given: Given, sources: ConfigSources): ServeConfig {
     openMetrics: given.openMetrics,
     trustProxy: given.trustProxy,
     maxConnections: given.maxConnections,
+    drainMs: given.drainMs,
     logLevel,
     logPayloads: given.logPayloads,
   };

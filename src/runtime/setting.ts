@@ -5,6 +5,7 @@ import {
   submissionLimitsForm,
   type SubmissionLimit,
 } from '../domain/submission-limit.js';
+import { parsePostgresUrl, postgresUrlForm } from './postgres-url.js';
 import { parseRedisUrl, redisUrlExamples } from './redis-url.js';
 
 export const maxActiveTasks = 1_000_000_000;
@@ -90,11 +91,9 @@ export function oneOf<Allowed extends string>(allowed: readonly Allowed[]): Pars
 }
 
 export function postgresUrl(given: unknown): Parsed<string> {
-  const isUrl =
-    typeof given === 'string' && /^postgres(ql)?:\/\//.test(given) && URL.canParse(given);
-  return isUrl
+  return typeof given === 'string' && parsePostgresUrl(given) !== null
     ? { kind: 'value', value: given }
-    : { kind: 'problem', mustBe: 'like postgres://user:password@host:5432/database' };
+    : { kind: 'problem', mustBe: postgresUrlForm };
 }
 
 export function redisUrl(given: unknown): Parsed<string> {

@@ -1,6 +1,8 @@
 import type { SluiceApi } from '../protocol/api.js';
+import type { AnswerBudget } from '../runtime/answer-budget.js';
 import type { Logger } from '../runtime/log.js';
 import type { ConnectionLimits } from './connection-limits.js';
+import type { Drain } from './drain.js';
 import type { Overload } from './overload.js';
 import type { EventSource, KeyRing, Metrics, ServerHealth } from './ports.js';
 
@@ -20,6 +22,9 @@ export interface AppParts {
   readonly keys: KeyRing;
   readonly doors: Doors;
   readonly overload: Overload;
+  readonly drain: Drain;
+  /** Of all answers under way; shared with what reads them. */
+  readonly answers: AnswerBudget;
 }
 
 /** Who is let nearer than by default. */
@@ -32,10 +37,10 @@ export interface Doors {
   readonly trustProxy: readonly string[];
 }
 
-type Bounded = 'taskBytes' | 'requestBytes' | 'connections' | 'doors' | 'keys' | 'overload';
+type Supplied = 'taskBytes' | 'requestBytes' | 'keys' | 'overload' | 'drain' | 'answers';
 
-export type AppOptions = Omit<AppParts, Bounded> &
-  Partial<Pick<AppParts, 'taskBytes' | 'requestBytes' | 'keys' | 'overload'>> & {
+export type AppOptions = Omit<AppParts, Supplied | 'connections' | 'doors'> &
+  Partial<Pick<AppParts, Supplied>> & {
     readonly doors?: Partial<Doors>;
     readonly connections?: Partial<ConnectionLimits>;
   };

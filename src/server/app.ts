@@ -1,12 +1,14 @@
 import { fastify, LogController, type FastifyBaseLogger } from 'fastify';
-import { SluiceError } from '../domain/errors.js';
 import { bounds } from '../protocol/bounds.js';
 import type { App, AppOptions, AppParts, Doors } from './app-parts.js';
+import { AnswerBudget } from '../runtime/answer-budget.js';
+import { countAnswers } from './answers.js';
 import { Auth } from './auth.js';
 import { BodyBudget } from './body-budget.js';
 import { parseJsonBodies } from './body-parsers.js';
 import { connectionLimits } from './connection-limits.js';
 import { Connections } from './connections.js';
+import { Drain } from './drain.js';
 import { allowOrigins } from './cors.js';
 import { KnownRoutes } from './known-routes.js';
 import { LiveEvents } from './live-events.js';
@@ -47,6 +49,8 @@ export function buildApp(options: AppOptions): App {
     keys: options.keys ?? noKeys,
     doors: { ...closedDoors, ...options.doors },
     overload: options.overload ?? new Overload(),
+    drain: options.drain ?? new Drain(),
+    answers: options.answers ?? new AnswerBudget(),
   };
   const connections = new Connections(parts.connections);
   const app = createApp(parts, connections);
@@ -60,25 +64,20 @@ export function buildApp(options: AppOptions): App {
   lobby.watch(app);
   setSecurityHeaders(app);
   allowOrigins(app, parts.doors.corsOrigins);
+  parts.drain.watch(app);
+  parts.drain.onBegin(() => open.endAll());
+  app.addHook('preClose', (done) => {
+    open.stop();
+    done();
+  });
   connections.watch(app);
   auth.watch(app);
   parts.overload.watch(app, lobby);
   new BodyBudget(parts.requestBytes).watch(app);
-  app.addHook('preClose', (done) => {
-    open.stop();
-    live.stop();
-    done();
-  });
+  countAnswers(app, parts.answers);
   app.addHook('onRequest', (request, reply, done) => {
-    if (open.stopped) refuseStopping();
     if (request.is404) known.refuse(request, reply);
     else done();
-  });
-
-  // A connection that is kept alive would keep the server open until it times out.
-  app.addHook('onSend', (_request, reply, _payload, done) => {
-    if (open.stopped) reply.header('connection', 'close');
-    done();
   });
   registerOpenApi(app);
   // After the plugin above has loaded: it hears of each route as it is added.
@@ -130,8 +129,4 @@ function createApp({ log, requestBytes, doors }: AppParts, connections: Connecti
   // a schema forgot, and walks unions with a validator, which is slower than JSON.stringify.
   app.setSerializerCompiler(() => JSON.stringify);
   return app;
-}
-
-function refuseStopping(): never {
-  throw new SluiceError('unavailable', 'This server is stopping', { retryAfterSeconds: 1 });
 }

@@ -3,7 +3,7 @@ import { SluiceError } from '../domain/errors.js';
 import { allows, type RouteScope } from '../domain/scopes.js';
 import type { Credential, KeyHolder } from '../engine/api-keys.js';
 import type { App, Doors } from './app-parts.js';
-import { FailedAttempts } from './failed-attempts.js';
+import { Attempts } from './attempts.js';
 import { isForThisMachine, isFromElsewhere, isFromOwnPage } from './origin.js';
 import type { KeyRing } from './ports.js';
 import { sessionToken } from './session-cookie.js';
@@ -12,7 +12,7 @@ import { sessionToken } from './session-cookie.js';
 export class Auth {
   readonly #keys: KeyRing;
   readonly #doors: Pick<Doors, 'corsOrigins'>;
-  readonly #failed = new FailedAttempts();
+  readonly #failed = new Attempts();
 
   constructor(keys: KeyRing, doors: Pick<Doors, 'corsOrigins'>) {
     this.#keys = keys;
@@ -22,6 +22,10 @@ export class Auth {
   watch(app: App): void {
     app.decorateRequest('holder', null);
     app.addHook('onRequest', (request) => this.#admit(request));
+    app.addHook('preHandler', (request, _reply, done) => {
+      this.#refuseEnded(request);
+      done();
+    });
   }
 
   /** Null: it is no good key. Throws when this address has tried too often. */
@@ -48,6 +52,12 @@ export class Auth {
     request.holder = await this.#findHolder(request);
     if (request.holder === null) throw unauthorized();
     if (!allows(request.holder.scopes, scope)) throw missing(request.holder, scope);
+  }
+
+  /** A body may take a minute to arrive: its key may have ended since it was let in. */
+  #refuseEnded({ is404, holder, routeOptions }: FastifyRequest): void {
+    if (is404 || routeOptions.config.scope === 'open') return;
+    if (!this.#keys.isGood(holder?.keyId ?? null)) throw unauthorized();
   }
 
   async #findHolder(request: FastifyRequest): Promise<KeyHolder | null> {

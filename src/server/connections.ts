@@ -1,5 +1,6 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Socket } from 'node:net';
+import type { Server as HttpServer, IncomingMessage, ServerResponse } from 'node:http';
+import { Server as NetServer, type Socket } from 'node:net';
+import { setImmediate as nextTurn, setTimeout as delay } from 'node:timers/promises';
 import { SluiceError } from '../domain/errors.js';
 import { problemToWire } from '../protocol/problem-wire.js';
 import type { App } from './app-parts.js';
@@ -24,6 +25,9 @@ const health: ReadonlySet<string> = new Set([
 const tellEveryMs = 10_000;
 /** For the other side to read its answer before the connection goes. */
 const lingerMs = 1_000;
+/** For the first request of a connection that is new when the server closes. */
+const unusedMs = 1_000;
+const lookEveryMs = 10;
 
 /** Every connection of a server, and what it may do. */
 export class Connections {
@@ -102,13 +106,24 @@ export class Connections {
 
   /**
    * Browsers and fetch open connections ahead of need. Node takes one that has not carried a request
-   * yet for a busy one, and closing the server would wait a minute for it.
+   * yet for a busy one, and closing the server would wait a minute for it. The request of a new one may be
+   * on its way: it gets a second to arrive, once no more connections come.
    */
   #closeUnused(app: App): void {
-    app.addHook('preClose', (done) => {
-      for (const [socket, { requests }] of this.#connections) if (requests === 0) socket.destroy();
-      done();
+    app.addHook('preClose', async () => {
+      if (app.server.listening) await stopListening(app.server);
+      const endsAtMs = performance.now() + unusedMs;
+      while (this.#unused.length > 0 && performance.now() < endsAtMs) await delay(lookEveryMs);
+      for (const socket of this.#unused) socket.destroy();
+      // Node closes the idle connections next: only after it has read what arrived on them.
+      await nextTurn();
     });
+  }
+
+  get #unused(): readonly Socket[] {
+    return [...this.#connections]
+      .filter(([, { requests }]) => requests === 0)
+      .map(([socket]) => socket);
   }
 
   #count(request: IncomingMessage, response: ServerResponse): void {
@@ -150,6 +165,15 @@ export class Connections {
     this.#toldAtMs = nowMs;
     app.log.warn({ maxConnections: this.#limits.maxConnections }, 'connections are refused');
   }
+}
+
+/**
+ * Without closing idle connections, as the server's own `close` does. Right after the turn in which Node took
+ * all connections that waited in the backlog: the system resets those that are left there.
+ */
+async function stopListening(server: HttpServer): Promise<void> {
+  await nextTurn();
+  NetServer.prototype.close.call(server);
 }
 
 /** For the answer to an earlier request; or the one to this request has begun. */

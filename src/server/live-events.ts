@@ -59,10 +59,6 @@ export class LiveEvents {
     this.#timer ??= setInterval(() => void this.#tellStatistics(), statisticsEveryMs);
   }
 
-  stop(): void {
-    for (const listener of this.#listeners) end(listener);
-  }
-
   #remove(listener: Listener): void {
     this.#listeners.delete(listener);
     if (this.#listeners.size > 0) return;

@@ -28,6 +28,7 @@ const scaling: Scaling = {
 const queueNamed = (name: string): QueueView => ({
   name,
   version: 1,
+  inForce: true,
   settings: defaultQueueSettings,
   live: {
     depth: { high: 0, medium: 3, low: 0 },

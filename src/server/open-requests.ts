@@ -5,7 +5,7 @@ import type { KeyRing } from './ports.js';
 
 /**
  * Requests that wait: each ends when its client goes away or its key ends, and all of them when the
- * server stops.
+ * server begins to drain and when it stops.
  */
 export class OpenRequests {
   readonly #keys: KeyRing;
@@ -20,8 +20,9 @@ export class OpenRequests {
     });
   }
 
-  get stopped(): boolean {
-    return this.#stopped;
+  /** Those that wait now; later ones may wait again. */
+  endAll(): void {
+    for (const controller of this.#open.keys()) controller.abort();
   }
 
   signalFor(reply: FastifyReply): AbortSignal {
@@ -40,7 +41,7 @@ export class OpenRequests {
   stop(): void {
     this.#stopped = true;
     this.#stopListening();
-    for (const controller of this.#open.keys()) controller.abort();
+    this.endAll();
   }
 
   #endUnlessGood(controller: AbortController, keyId: string | null): void {

@@ -1,9 +1,11 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import type { Engine, OpenEngineOptions } from '../engine/open-engine.js';
 import { openEngine } from '../engine/open-engine.js';
 import { isLoopback } from '../runtime/config.js';
 import { silentLog } from '../runtime/log.js';
 import { buildApp } from './app.js';
 import type { Doors } from './app-parts.js';
+import { Drain } from './drain.js';
 import { createMetrics } from './metrics.js';
 import { Overload } from './overload.js';
 import type { ServerHealth } from './ports.js';
@@ -21,6 +23,14 @@ export interface ServeOptions extends OpenEngineOptions {
   readonly doors?: Partial<Doors>;
 }
 
+export interface CloseOptions {
+  /**
+   * How long it still answers first: until load balancers know, and clients have moved to other connections.
+   * Absent: it closes when what is under way is answered.
+   */
+  readonly drainMs?: number;
+}
+
 /**
  * Connections that the system holds until the server has time for them. Of Node's 511 a crowd leaves
  * none, and whoever comes then, a health check too, tries again after one second, three, seven.
@@ -36,7 +46,7 @@ export interface RunningServer {
   readonly url: string;
   readonly engine: Engine;
   /** Ends long-polls and event streams, then the engine, then the database. */
-  close(): Promise<void>;
+  close(options?: CloseOptions): Promise<void>;
 }
 
 /** The composition root: an engine and the HTTP server in front of it. */
@@ -48,6 +58,7 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
     await engine.keys.watch();
     if (!engine.keys.areNeeded()) refuseToBeReached(options.host);
     const overload = new Overload();
+    const drain = new Drain();
     const metrics = createMetrics(engine, engine, () => ({
       ...engine.refused(),
       overload: overload.refused,
@@ -61,6 +72,8 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
       log,
       keys: engine.keys,
       overload,
+      drain,
+      answers: engine.answers,
       ...(options.doors === undefined ? {} : { doors: options.doors }),
       ...(maxConnections === undefined ? {} : { connections: { maxConnections } }),
     });
@@ -77,9 +90,10 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
     return {
       url,
       engine,
-      close: async () => {
+      close: async ({ drainMs = 0 } = {}) => {
+        drain.begin();
         // While it still answers: what was started reports its results before it leaves.
-        await asking?.stop();
+        await Promise.all([asking?.stop(), drainMs > 0 ? delay(drainMs) : undefined]);
         await app.close();
         await engine.close();
       },

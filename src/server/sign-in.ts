@@ -1,5 +1,7 @@
+import type { FastifyReply } from 'fastify';
 import { SluiceError } from '../domain/errors.js';
 import type { App, AppParts } from './app-parts.js';
+import { Attempts } from './attempts.js';
 import { refuseOtherPages, type Auth } from './auth.js';
 import { renderHomePage } from './home-page.js';
 import { sendPage } from './security-headers.js';
@@ -11,6 +13,8 @@ const options = {
   bodyLimit: 4_096,
 } as const;
 const badKey = 'This is not a valid API key.';
+const tooOften = 'Too many signed in with this key or from this address. Try again in a minute.';
+const signInsPerMinute = { ofKey: 20, fromAddress: 30 };
 
 /**
  * A key goes in by a form and comes back as a session: a token of its own in a cookie that no script
@@ -18,6 +22,7 @@ const badKey = 'This is not a valid API key.';
  * are understood nowhere else.
  */
 export function signInRoutes(app: App, { keys }: AppParts, auth: Auth): void {
+  const limits = new SignInLimits();
   app.removeAllContentTypeParsers();
   app.addContentTypeParser(
     'application/x-www-form-urlencoded',
@@ -35,10 +40,11 @@ export function signInRoutes(app: App, { keys }: AppParts, auth: Auth): void {
       throw error;
     });
     if (holder instanceof SluiceError) {
-      reply.code(429).header('retry-after', String(holder.retryAfterSeconds ?? 60));
-      return sendPage(reply, renderHomePage({ kind: 'stranger', refusal: holder.message }));
+      return sendTooMany(reply, holder.message, holder.retryAfterSeconds ?? 60);
     }
-    const session = holder === null ? null : await keys.signIn(holder);
+    const waitSeconds = holder === null ? null : limits.take(holder.owner, request.ip);
+    if (waitSeconds !== null) return sendTooMany(reply, tooOften, waitSeconds);
+    const session = holder === null ? null : await keys.signIn(holder, request.ip);
     if (session === null) {
       return sendPage(reply.code(401), renderHomePage({ kind: 'stranger', refusal: badKey }));
     }
@@ -53,4 +59,28 @@ export function signInRoutes(app: App, { keys }: AppParts, auth: Auth): void {
     clearSessionCookie(reply);
     return reply.redirect('/', 303);
   });
+}
+
+/** A sign-in writes to the database, and ends the oldest session of a key that has 20. */
+class SignInLimits {
+  readonly #ofKey = new Attempts({ attempts: signInsPerMinute.ofKey });
+  readonly #fromAddress = new Attempts({ attempts: signInsPerMinute.fromAddress });
+
+  /** Null: it may go on, and is counted. Else the seconds to wait. */
+  take(keyId: string, address: string): number | null {
+    const nowMs = performance.now();
+    const blockedMs = Math.max(
+      this.#ofKey.blockedForMs(keyId, nowMs) ?? 0,
+      this.#fromAddress.blockedForMs(address, nowMs) ?? 0,
+    );
+    if (blockedMs > 0) return Math.max(1, Math.ceil(blockedMs / 1000));
+    this.#ofKey.note(keyId, nowMs);
+    this.#fromAddress.note(address, nowMs);
+    return null;
+  }
+}
+
+function sendTooMany(reply: FastifyReply, refusal: string, waitSeconds: number): FastifyReply {
+  reply.code(429).header('retry-after', String(waitSeconds));
+  return sendPage(reply, renderHomePage({ kind: 'stranger', refusal }));
 }

@@ -38,7 +38,7 @@ describeOnEveryDatabase('API keys', (db) => {
       expect.arrayContaining([
         {
           ...{ id: 'one', name: key('one').name, hash, scopes, passesCeilings: true },
-          ...{ sessionOf: null, createdAt: zero, expiresAt: null },
+          ...{ sessionOf: null, signedInFrom: null, createdAt: zero, expiresAt: null },
           ...{ revokedAt: null, lastUsedAt: null },
         },
         expect.objectContaining({ id: 'two', expiresAt: atSecond(90) }),
@@ -63,7 +63,11 @@ describeOnEveryDatabase('API keys', (db) => {
   it('are listed in pages, revoked ones too, sessions not', async () => {
     for (const id of ['c', 'a', 'b']) await insertKey(db(), key(id), zero);
     await revokeKey(db(), 'a', zero);
-    await insertSession(db(), { id: 'aa', hash, of: 'b', lifeSeconds: 60 }, zero);
+    await insertSession(
+      db(),
+      { id: 'aa', hash, of: 'b', lifeSeconds: 60, signedInFrom: null },
+      zero,
+    );
     const one = await listKeys(db(), { limit: 2 });
     expect(one.items.map(({ id }) => id)).toEqual(['a', 'b']);
     expect(one.items[0]).not.toHaveProperty('hash');
@@ -74,7 +78,13 @@ describeOnEveryDatabase('API keys', (db) => {
 
   it('R-AD6: a session may what its key may, lives no longer, and ends with it', async () => {
     await insertKey(db(), { ...key('one'), expiresInSeconds: 100 }, zero);
-    const session = { id: 's', hash: 'b'.repeat(64), of: 'one', lifeSeconds: 1_000 };
+    const session = {
+      id: 's',
+      hash: 'b'.repeat(64),
+      of: 'one',
+      lifeSeconds: 1_000,
+      signedInFrom: '10.0.0.9',
+    };
     expect(await insertSession(db(), session, atSecond(1))).toMatchObject({
       scopes: ['submit', 'read'],
       sessionOf: 'one',
@@ -89,14 +99,14 @@ describeOnEveryDatabase('API keys', (db) => {
   it('R-AD6: of one key there are 20 sessions at most, and none is kept long after its end', async () => {
     await insertKey(db(), key('one'), zero);
     for (let n = 0; n < 25; n++) {
-      const session = { id: `s${n}`, hash, of: 'one', lifeSeconds: 60 };
+      const session = { id: `s${n}`, hash, of: 'one', lifeSeconds: 60, signedInFrom: null };
       await insertSession(db(), session, atSecond(n));
     }
     const living = (await findKeysChanged(db(), null)).filter(({ id }) => id !== 'one');
     expect(living.map(({ id }) => id).toSorted()).toEqual(
       Array.from({ length: 20 }, (_, n) => `s${n + 5}`).toSorted(),
     );
-    const late = { id: 'late', hash, of: 'one', lifeSeconds: 60 };
+    const late = { id: 'late', hash, of: 'one', lifeSeconds: 60, signedInFrom: null };
     await insertSession(db(), late, atSecond(3 * 86_400));
     const left = await findKeysChanged(db(), zero);
     expect(left.map(({ id }) => id).toSorted()).toEqual(['late', 'one']);

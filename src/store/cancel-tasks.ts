@@ -8,6 +8,7 @@ import { countEnded } from './admission.js';
 import { changeMembers } from './change-members.js';
 import type { Database, Instant, Queryable } from './database.js';
 import { lastTaskId, maxScannedRows } from './list-tasks.js';
+import { withPartitions } from './partitions.js';
 import { attemptErrorToJson, costOf } from './task-row.js';
 
 export interface CancelledRow {
@@ -46,17 +47,20 @@ export function cancelTasks(
   taskIds: readonly TaskId[],
   now: Instant,
 ): Promise<CancelledRow[]> {
-  return changeMembers(
-    db,
-    taskIds,
-    now,
-    (connection, counts) => cancel(connection, taskIds, null, counts, now),
-    countCancelled,
+  return withPartitions(db, { now }, () =>
+    changeMembers(
+      db,
+      taskIds,
+      now,
+      (connection, counts) => cancel(connection, taskIds, null, counts, now),
+      countCancelled,
+    ),
   );
 }
 
 /**
- * For whoever holds the workflows already, and calls `countCancelled` at the end. `why`: what a task
+ * For whoever holds the workflows already in a transaction under `withPartitions`, and calls
+ * `countCancelled` at the end. `why`: what a task
  * that nobody asked to cancel says.
  */
 export function cancelWithin(

@@ -68,6 +68,18 @@ describeOnEveryDatabase('claimTasks of what is known', (db) => {
     });
   });
 
+  it('R-HA3: ends with the task that takes it past its bytes; the rest stays queued', async () => {
+    const tasks = newTasks(60, { parametersJson: `{"text":"${'x'.repeat(989)}"}` });
+    const known = await submitKnown(db(), tasks, now);
+    const claims = known.map((one) => claimOf(one.taskId, one));
+    const claimed = await claimTasks(db(), claims, 0, 30_000, now, 54_500);
+    expect(claimed.map(({ taskId }) => taskId)).toEqual(
+      tasks.slice(0, 55).map(({ taskId }) => taskId),
+    );
+    const rest = await claimTasks(db(), claims.slice(55), 0, 30_000, now, 1);
+    expect(rest).toHaveLength(1);
+  });
+
   it('R-ST1: by the clock of the database, it waits and lapses as one that is not known', async () => {
     const workerId = newWorkerId();
     const tasks = newTasks(2, rich);

@@ -49,6 +49,7 @@ describeOnEveryDatabase('claimTasks', (db) => {
       lapsesAt: later(1_234 + 60_000),
       waitedMs: 1_234,
       cost: { tokens: 5 },
+      bytes: 15,
     });
     expect(await rowOf(db(), task.taskId)).toMatchObject({
       status: 'executing',
@@ -65,6 +66,22 @@ describeOnEveryDatabase('claimTasks', (db) => {
     const claimed = await claimOne(db(), taskId, { start: false }, now);
     expect(claimed).toMatchObject({ lapsesAt: later(30_000), cost: {} });
     expect(await rowOf(db(), taskId)).toMatchObject({ status: 'assigned', started_at: null });
+  });
+
+  it('R-HA3: ends with the task that takes it past its bytes; the rest stays queued', async () => {
+    const tasks = newTasks(6, { parametersJson: `{"text":"${'x'.repeat(989)}"}` });
+    await submitTasks(db(), tasks, null);
+    const claims = tasks.map(({ taskId }) => claimOf(taskId));
+    const claimed = await claimTasks(db(), claims, 0, 30_000, null, 2_500);
+    expect(claimed.map(({ taskId }) => taskId)).toEqual(
+      tasks.slice(0, 3).map(({ taskId }) => taskId),
+    );
+    expect(claimed.map(({ bytes }) => bytes)).toEqual([1_000, 1_000, 1_000]);
+    for (const { taskId } of tasks.slice(3)) {
+      expect(await rowOf(db(), taskId)).toMatchObject({ status: 'queued', attempt: 0 });
+    }
+    const rest = await claimTasks(db(), claims.slice(3), 0, 30_000, null, 1);
+    expect(rest).toHaveLength(1);
   });
 
   it('R-ST1: refuses what is not queued, and gives the rest in the order asked', async () => {

@@ -26,9 +26,22 @@ export class DatabaseAwayError extends Error {
   override readonly name = 'DatabaseAwayError';
 }
 
+/** The database answers, but can't be used as it is set up. The message says what to change. */
+export class DatabaseUnfitError extends Error {
+  override readonly name = 'DatabaseUnfitError';
+}
+
 /** Somebody else holds a row for longer than a batch may wait. Nothing was written; try again. */
 export class LockedError extends Error {
   override readonly name = 'LockedError';
+}
+
+/**
+ * A day has no partition, and none could be made now. Nothing was written; it is the same for every
+ * task of that day.
+ */
+export class NoPartitionError extends Error {
+  override readonly name = 'NoPartitionError';
 }
 
 /**

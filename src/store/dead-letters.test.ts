@@ -30,7 +30,7 @@ describeOnEveryDatabase('dead letters', (db) => {
     const rest = await listDeadLetters(db(), {}, { limit: 2, cursor }, zero);
     expect(rest.items.map((task) => task.taskId)).toEqual(newestFirst.slice(2));
     expect(rest).toMatchObject({ nextCursor: null, totalCount: 3 });
-    expect(rest.items[0]).toMatchObject({ error: { code: 'BROKEN' }, parameters: { n: 1 } });
+    expect(rest.items[0]).toMatchObject({ error: { code: 'BROKEN' } });
   });
 
   it('R-RE5: are found by queue, type and code', async () => {
@@ -40,14 +40,14 @@ describeOnEveryDatabase('dead letters', (db) => {
     const { taskId } = await seedTask(db(), seed);
     const filters: DeadLetterFilter[] = [{ queue: 'q' }, { taskType: 't' }, { code: odd }];
     for (const filter of filters) {
-      expect(await findDeadLetters(db(), filter, 10)).toEqual([taskId]);
+      expect(await findDeadLetters(db(), filter, 10)).toEqual({ taskIds: [taskId], next: null });
       expect(await listDeadLetters(db(), filter, {}, zero)).toMatchObject({
         totalCount: 1,
         items: [{ taskId, error: { code: odd, message: unspeakable } }],
       });
     }
-    expect(await findDeadLetters(db(), { code: 'OTHER' }, 10)).toEqual([]);
-    expect(await findDeadLetters(db(), {}, 1)).toHaveLength(1);
+    expect((await findDeadLetters(db(), { code: 'OTHER' }, 10)).taskIds).toEqual([]);
+    expect((await findDeadLetters(db(), {}, 1)).taskIds).toHaveLength(1);
     expect(await listDeadLetters(db(), { code: 'OTHER' }, {}, zero)).toEqual({
       items: [],
       nextCursor: null,
@@ -63,10 +63,10 @@ describeOnEveryDatabase('dead letters', (db) => {
     ];
     const [first, second, third] = seeds.map((seed) => seed.taskId);
     const between = { since: atSecond(2), until: atSecond(3) };
-    expect(await findDeadLetters(db(), between, 10)).toEqual([second]);
+    expect((await findDeadLetters(db(), between, 10)).taskIds).toEqual([second]);
     expect(await listDeadLetters(db(), between, {}, zero)).toMatchObject({ totalCount: 1 });
-    expect(await findDeadLetters(db(), {}, 1)).toEqual([first]);
-    expect(await findDeadLetters(db(), {}, 10, second)).toEqual([third]);
+    expect(await findDeadLetters(db(), {}, 1)).toEqual({ taskIds: [first], next: first });
+    expect((await findDeadLetters(db(), {}, 10, second)).taskIds).toEqual([third]);
   });
 
   it('R-RE5: are analysed by queue, type and code, the most frequent first', async () => {

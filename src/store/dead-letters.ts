@@ -1,31 +1,49 @@
 import type { TaskId } from '../domain/ids.js';
-import type { DeadLetterFilter, DeadLetterPattern } from '../protocol/dead-letters-api.js';
-import type { Page, PageRequest } from '../protocol/page.js';
-import type { TaskView } from '../protocol/tasks-api.js';
+import type {
+  DeadLetterFilter,
+  DeadLetterPage,
+  DeadLetterPattern,
+} from '../protocol/dead-letters-api.js';
+import type { ListRequest } from '../protocol/tasks-api.js';
 import type { Instant, Queryable } from './database.js';
-import { lastTaskId } from './list-tasks.js';
-import { decodeIdCursor, defaultPageLimit, encodeCursor } from './paging.js';
+import { lastTaskId, maxScannedRows, pageFrom, type ListedRow } from './list-tasks.js';
+import { decodeIdCursor, defaultPageLimit } from './paging.js';
 import type { AttemptErrorJson } from './task-row.js';
-import { livingColumns, toTaskView, viewColumns, viewJoins, type ViewRow } from './task-view.js';
+import { cutToBytes, livingColumns, viewColumns, viewJoins } from './task-view.js';
 
 /** Before every id there is. */
 const firstTaskId = '00000000-0000-0000-0000-000000000000' as TaskId;
 
-/** The newest this many are counted and analysed; a total that reaches it is a lower bound. */
-const maxAnalysed = 100_000;
+/** The newest this many are analysed. */
+const maxAnalysed = 20_000;
 
 /**
- * Not by `->>`, which fails for an error whose message holds an escape that is no text, such as
- * \\u0000. The store writes the code first; it stays escaped as JSON escapes it.
+ * The walk: at most `maxScannedRows` dead letters in the order of their ids, by the index of one filter, the
+ * most selective that is given. Of these the other filters choose.
+ * Indexes: tasks_dead_by_code, tasks_dead_by_type, tasks_dead_by_queue; without a filter tasks_ended.
  */
-const codeOf = (error: string): string =>
-  `substring(${error}::text from '^\\{"code":"((?:[^"\\\\]|\\\\.)*)"')`;
+function walkSql(
+  { queue, taskType, code }: DeadLetterFilter,
+  range: string,
+  order: string,
+): string {
+  const filter =
+    code !== undefined
+      ? `and ${codeOfError} = $3`
+      : taskType !== undefined
+        ? 'and task_type = $2'
+        : queue !== undefined
+          ? 'and queue = $1'
+          : '';
+  return `select * from sluice.tasks where status = 'dead_letter' and ${range} ${filter}
+    order by id ${order} limit ${maxScannedRows}`;
+}
 
-// Index: tasks_ended.
-const isWanted = `status = 'dead_letter'
-  and ($1::text is null or queue = $1)
+const codeOfError = 'sluice.error_code(error) collate "C"';
+
+const isWanted = `($1::text is null or queue = $1)
   and ($2::text is null or task_type = $2)
-  and ($3::text is null or ${codeOf('error')} = $3)
+  and ($3::text is null or ${codeOfError} = $3)
   and ($4::timestamptz is null or ended_at >= $4)
   and ($5::timestamptz is null or ended_at < $5)`;
 
@@ -37,32 +55,34 @@ function wanted({ queue, taskType, code, since, until }: DeadLetterFilter): unkn
 export async function listDeadLetters(
   db: Queryable,
   filter: DeadLetterFilter,
-  page: PageRequest,
+  page: ListRequest,
   now: Instant,
-): Promise<Page<TaskView> & { readonly totalCount: number }> {
+): Promise<DeadLetterPage> {
+  const { include = [] } = page;
   const limit = page.limit ?? defaultPageLimit;
   const before = page.cursor === undefined ? lastTaskId : decodeIdCursor(page.cursor);
-  const rows = await db.query<(ViewRow | { id: null }) & { now: Date; total: number }>(
-    `with total as (
-       select count(*) as count from (
-         select from sluice.tasks where ${isWanted} limit ${maxAnalysed}
-       ) counted
-     ), page as (
-       select ${livingColumns} from sluice.tasks
-       where id < $6::uuid and ${isWanted} order by id desc limit $7::int
-     )
-     select ${viewColumns(false)}, total.count as total, coalesce($8::timestamptz, now()) as now
-     from total left join page task on true ${viewJoins}
+  const rows = await db.query<ListedRow & { total: number; floor: TaskId | null }>(
+    `with recursive counted as (
+       select count(*) as total from (${walkSql(filter, `id < '${lastTaskId}'`, 'desc')}) walk
+       where ${isWanted}
+     ), walk as materialized (${walkSql(filter, 'id < $6::uuid', 'desc')}), page as (
+       select ${livingColumns} from walk where ${isWanted} order by id desc limit $7::int
+     ), ${cutToBytes(include)}
+     select ${viewColumns(include)}, counted.total, (select count(*) from page) as found,
+       (select id from walk order by id desc offset ${maxScannedRows - 1} limit 1) as floor,
+       coalesce($8::timestamptz, now()) as now
+     from counted left join kept task on true ${viewJoins}
      order by task.id desc`,
     [...wanted(filter), before, limit, now],
   );
-  const items = rows.flatMap((row) => (row.id === null ? [] : [toTaskView(row, row.now, false)]));
-  const last = items.length < limit ? undefined : items.at(-1);
-  return {
-    items,
-    nextCursor: last === undefined ? null : encodeCursor(last.taskId),
-    totalCount: rows[0]?.total ?? 0,
-  };
+  const listed = pageFrom(rows, limit, include, rows[0]?.floor ?? null);
+  return { ...listed, totalCount: rows[0]?.total ?? 0 };
+}
+
+export interface FoundDeadLetters {
+  readonly taskIds: readonly TaskId[];
+  /** To look on from; null: these were the last. */
+  readonly next: TaskId | null;
 }
 
 /** Oldest first: what waits longest for somebody to look at it. */
@@ -71,12 +91,19 @@ export async function findDeadLetters(
   filter: DeadLetterFilter,
   limit: number,
   after: TaskId = firstTaskId,
-): Promise<TaskId[]> {
-  const rows = await db.query<{ id: TaskId }>(
-    `select id from sluice.tasks where id > $6::uuid and ${isWanted} order by id limit $7::int`,
+): Promise<FoundDeadLetters> {
+  const [row] = await db.query<{ ids: readonly TaskId[] | null; last: TaskId | null }>(
+    `with walk as materialized (${walkSql(filter, 'id > $6::uuid', 'asc')})
+     select
+       (
+         select array_agg(id order by id)
+         from (select id from walk where ${isWanted} order by id limit $7::int) found
+       ) as ids,
+       (select id from walk order by id offset ${maxScannedRows - 1} limit 1) as last`,
     [...wanted(filter), after, limit],
   );
-  return rows.map((row) => row.id);
+  const taskIds = row?.ids ?? [];
+  return { taskIds, next: (taskIds.length < limit ? row?.last : taskIds.at(-1)) ?? null };
 }
 
 interface PatternRow {
@@ -94,7 +121,7 @@ interface PatternRow {
 export async function analyseDeadLetters(db: Queryable): Promise<DeadLetterPattern[]> {
   const rows = await db.query<PatternRow>(
     `with newest as (
-       select id, queue, task_type, ended_at, error, ${codeOf('error')} as code
+       select id, queue, task_type, ended_at, error, ${codeOfError} as code
        from sluice.tasks where status = 'dead_letter' order by id desc limit ${maxAnalysed}
      ), pattern as (
        select queue, task_type, code, count(*) as count, min(ended_at) as first_seen,

@@ -1,4 +1,4 @@
-import type { TaskId } from '../domain/ids.js';
+import { instantOf, type TaskId } from '../domain/ids.js';
 import { priorityOf } from '../domain/priority.js';
 import type { TaskState } from '../domain/task-state.js';
 import { column } from './columns.js';
@@ -69,10 +69,6 @@ function knownOf(row: KnownRow, draft: NewTask): Submitted {
     queue: row.queue ?? draft.queue,
     priority: row.priority === null ? draft.priority : priorityOf(row.priority),
     traceId: row.trace_id,
-    createdAt: row.created_at ?? instantOf(row.task_id),
+    createdAt: row.created_at ?? new Date(instantOf(row.task_id)),
   };
-}
-
-function instantOf(taskId: TaskId): Date {
-  return new Date(Number.parseInt(taskId.replace('-', '').slice(0, 12), 16));
 }

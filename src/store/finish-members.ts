@@ -4,6 +4,7 @@ import type { Cost } from '../domain/queue-settings.js';
 import type { Held } from '../protocol/workers-api.js';
 import { countEnded } from './admission.js';
 import type { Database, Instant, Queryable } from './database.js';
+import { withPartitions } from './partitions.js';
 import { lockWorkflows, releaseHeads, type ReleasedHead } from './release-heads.js';
 import { writeFenced } from './write-fenced.js';
 
@@ -43,18 +44,20 @@ export function finishFenced<Item extends Held, Finished extends FinishedRow>(
   return writeFenced(
     db,
     items,
-    (all) => finish(db, all, now, false),
+    (all) => withPartitions(db, { now }, () => finish(db, all, now, false)),
     (rest, workflowIds) =>
-      db.transaction(async (tx) => {
-        await lockWorkflows(tx, workflowIds);
-        const finished = await finish(tx, rest, now, true);
-        const heads = await releaseHeads(tx, workflowIds, now);
-        await countEnded(
-          tx,
-          finished.filter(hasEnded).map(({ queue }) => queue),
-        );
-        return noteReleased(finished, heads);
-      }),
+      withPartitions(db, { now }, () =>
+        db.transaction(async (tx) => {
+          await lockWorkflows(tx, workflowIds);
+          const finished = await finish(tx, rest, now, true);
+          const heads = await releaseHeads(tx, workflowIds, now);
+          await countEnded(
+            tx,
+            finished.filter(hasEnded).map(({ queue }) => queue),
+          );
+          return noteReleased(finished, heads);
+        }),
+      ),
   );
 }
 

@@ -2,7 +2,7 @@ import type { Queryable } from './database.js';
 
 /**
  * The number of a new generation. Claims with an older one have committed by now, or claim nothing:
- * see `sluice.is_generation`. It waits for claims under way, up to 10 s, and they end by themselves.
+ * see `sluice.fenced_queues`. It waits for claims under way, up to 10 s, and they end by themselves.
  */
 export async function beginGeneration(db: Queryable): Promise<number> {
   const [row] = await db.query<{ number: number | null }>(

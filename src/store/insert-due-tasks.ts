@@ -1,4 +1,5 @@
 import type { TaskId } from '../domain/ids.js';
+import { oldestGrantNumber } from '../domain/lease.js';
 import { rankOf } from '../domain/priority.js';
 import { neededColumns, type Needed } from './admission.js';
 import { column, jsonColumn, listOrNull, sparseColumn } from './columns.js';
@@ -77,10 +78,15 @@ const insertQueuedSql = insertSql({
   isHeld: 'false',
 });
 
-/** Those that somebody has are claimed; of an older generation nobody has any. */
+/**
+ * Those that somebody has are claimed. None of them, if they were taken of an older generation, or if one is of
+ * a queue whose settings have changed since: see `sluice.fenced_queues`.
+ */
 const insertClaimedSql = insertSql({
   held: `held as materialized (
-  select case when sluice.is_generation($19::bigint) then $20::uuid[] end as leases
+  select case when not sluice.fenced_queues($19::bigint, $24::bigint) && $4::text[] then
+    $20::uuid[]
+  end as leases
 ),`,
   columns: ', lease, worker_id, attempt, assigned_at, started_at, lapses_at',
   status: `case when lease is null then 'queued' when start then 'executing' else 'assigned' end`,
@@ -158,6 +164,7 @@ function claimColumns(tasks: readonly NewTask[], { generation, unstartedMs }: Ne
     column(tasks, ({ claim }) => claim?.workerId ?? null),
     column(tasks, ({ claim }) => claim?.start ?? null),
     unstartedMs,
+    oldestGrantNumber(tasks.flatMap(({ claim }) => claim?.lease ?? [])),
   ];
 }
 

@@ -1,5 +1,4 @@
 import type { RateLimit } from '../domain/queue-settings.js';
-import type { LimitView } from '../protocol/queues-api.js';
 import type { Database, Queryable } from './database.js';
 
 interface LimitRow {
@@ -14,14 +13,18 @@ interface VersionedRow extends LimitRow {
   version: number;
 }
 
+export interface NamedLimit extends RateLimit {
+  readonly name: string;
+}
+
 const columns = 'name, unit, rate, per_seconds, burst';
 
-export async function listLimits(db: Queryable): Promise<LimitView[]> {
+export async function listLimits(db: Queryable): Promise<NamedLimit[]> {
   const rows = await db.query<LimitRow>(`select ${columns} from sluice.limits order by name`);
   return rows.map(toView);
 }
 
-export async function findLimit(db: Queryable, name: string): Promise<LimitView | null> {
+export async function findLimit(db: Queryable, name: string): Promise<NamedLimit | null> {
   const [row] = await db.query<LimitRow>(`select ${columns} from sluice.limits where name = $1`, [
     name,
   ]);
@@ -45,7 +48,18 @@ export async function findLimitsChanged(
      where changed_at >= coalesce($1::timestamptz, '-infinity')`,
     [since],
   );
-  return rows.map((row) => ({ name: row.name, version: row.version, limit: toLimit(row) }));
+  return rows.map(toChanged);
+}
+
+export async function findLimitsNamed(
+  db: Queryable,
+  names: readonly string[],
+): Promise<LimitChanged[]> {
+  const rows = await db.query<VersionedRow>(
+    `select ${columns}, version from sluice.limits where name = any($1::text[])`,
+    [names],
+  );
+  return rows.map(toChanged);
 }
 
 /**
@@ -56,7 +70,7 @@ export async function putLimit(
   db: Queryable,
   name: string,
   limit: RateLimit,
-): Promise<LimitView & { readonly version: number }> {
+): Promise<NamedLimit & { readonly version: number }> {
   const [row] = await db.query<VersionedRow>(
     `insert into sluice.limits (name, version, unit, rate, per_seconds, burst)
      select $1, nextval('sluice.limit_version'), $2, $3::bigint, $4::int, $5::bigint
@@ -100,7 +114,11 @@ export async function unknownLimits(db: Queryable, names: readonly string[]): Pr
   return rows.map((row) => row.name);
 }
 
-function toView(row: LimitRow): LimitView {
+function toChanged(row: VersionedRow): LimitChanged {
+  return { name: row.name, version: row.version, limit: toLimit(row) };
+}
+
+function toView(row: LimitRow): NamedLimit {
   return { name: row.name, ...toLimit(row) };
 }
 

@@ -4,7 +4,7 @@ import { atSecond, seedTask, zero } from '../../test/store/seed.js';
 import { describeOnEveryDatabase } from '../../test/store/support.js';
 import type { TaskId } from '../domain/ids.js';
 import type { Page } from '../protocol/page.js';
-import type { TaskFilter, TaskView } from '../protocol/tasks-api.js';
+import type { ListedTask, TaskFilter } from '../protocol/tasks-api.js';
 import { cancelTasks } from './cancel-tasks.js';
 import { listTasks, maxScannedRows } from './list-tasks.js';
 import { decodeIdCursor, encodeCursor } from './paging.js';
@@ -23,7 +23,8 @@ describeOnEveryDatabase('listTasks', (db) => {
       'queued',
     ]);
     expect(page.nextCursor).toBeNull();
-    expect(page.items[0]).toMatchObject({ parameters: { n: 1 }, currentStateDurationSeconds: 1 });
+    expect(page.items[0]).toMatchObject({ currentStateDurationSeconds: 1 });
+    expect(page.items[0]).not.toHaveProperty('parameters');
   });
 
   it('pages without a duplicate or a gap while tasks end in between', async () => {
@@ -149,7 +150,7 @@ describe('a cursor', () => {
   );
 });
 
-function idsOf(page: Page<TaskView>): TaskId[] {
+function idsOf(page: Page<ListedTask>): TaskId[] {
   return page.items.map((task) => task.taskId);
 }
 

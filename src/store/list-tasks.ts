@@ -1,10 +1,17 @@
 import type { TaskId } from '../domain/ids.js';
-import type { Page, PageRequest } from '../protocol/page.js';
-import type { TaskFilter, TaskView } from '../protocol/tasks-api.js';
+import type { Page } from '../protocol/page.js';
+import type { ListedTask, ListInclude, ListRequest, TaskFilter } from '../protocol/tasks-api.js';
 import type { Instant, Queryable } from './database.js';
 import { decodeIdCursor, defaultPageLimit, encodeCursor } from './paging.js';
-import { historyColumns, livingColumns, toTaskView, viewColumns, viewJoins } from './task-view.js';
-import type { ViewRow } from './task-view.js';
+import {
+  cutToBytes,
+  historyColumns,
+  livingColumns,
+  toListedTask,
+  viewColumns,
+  viewJoins,
+  type ViewRow,
+} from './task-view.js';
 
 /** Of each table, in one call. A filter that matches little answers little, and a cursor. */
 export const maxScannedRows = 10_000;
@@ -19,14 +26,15 @@ export const lastTaskId = 'ffffffff-ffff-ffff-ffff-ffffffffffff' as TaskId;
 export async function listTasks(
   db: Queryable,
   filter: TaskFilter,
-  page: PageRequest,
+  page: ListRequest,
   now: Instant,
-): Promise<Page<TaskView>> {
+): Promise<Page<ListedTask>> {
+  const { include = [] } = page;
   const limit = page.limit ?? defaultPageLimit;
   const before = page.cursor === undefined ? lastTaskId : decodeIdCursor(page.cursor);
   const unfiltered = Object.values(filter).every((wanted) => wanted === undefined);
-  const rows = await db.query<(ViewRow | { id: null }) & { now: Date; floor: TaskId | null }>(
-    statementFor(filter.status),
+  const rows = await db.query<ListedRow & { floor: TaskId | null }>(
+    listStatement(livingOf(filter.status), include),
     [
       before,
       unfiltered ? limit : maxScannedRows,
@@ -40,8 +48,28 @@ export async function listTasks(
       now,
     ],
   );
-  const items = rows.flatMap((row) => (row.id === null ? [] : [toTaskView(row, row.now, false)]));
-  const last = items.length === limit ? items.at(-1)?.taskId : rows[0]?.floor;
+  return pageFrom(rows, limit, include, rows[0]?.floor ?? null);
+}
+
+/** A row of a list; one without an id: there is none. */
+export type ListedRow = (ViewRow | { readonly id: null }) & {
+  readonly now: Date;
+  /** How many there were before the page was cut to its bytes. */
+  readonly found: number;
+};
+
+/** `floor`: where the walk ended that looked for them; null: it met the end. */
+export function pageFrom(
+  rows: readonly ListedRow[],
+  limit: number,
+  include: readonly ListInclude[],
+  floor: TaskId | null,
+): Page<ListedTask> {
+  const items = rows.flatMap((row) =>
+    row.id === null ? [] : [toListedTask(row, row.now, include)],
+  );
+  const isFull = items.length === limit || items.length < (rows[0]?.found ?? 0);
+  const last = isFull ? items.at(-1)?.taskId : floor;
   return { items, nextCursor: last ? encodeCursor(last) : null };
 }
 
@@ -49,39 +77,33 @@ export async function listTasks(
  * The living that a status can be found among. Dead letters have an index in the order of the ids.
  * What is held is few, and found by the index of holders, whatever waits.
  */
-function statementFor(status: TaskFilter['status']): string {
+function livingOf(status: TaskFilter['status']): string {
   switch (status) {
     case 'dead_letter':
     case 'failed':
-      return listEnded;
+      return `select * from sluice.tasks where status in ('dead_letter', 'failed')`;
     case 'assigned':
     case 'executing':
-      return listHeld;
+      // Offset 0 keeps the planner from walking the primary key through everything that waits.
+      return 'select * from sluice.tasks where worker_id is not null offset 0';
     case 'pending':
     case 'queued':
     case 'completed':
     case 'cancelled':
     case undefined:
-      return listAny;
+      return 'select * from sluice.tasks';
   }
 }
-
-const listAny = listStatement('select * from sluice.tasks');
-const listEnded = listStatement(
-  `select * from sluice.tasks where status in ('dead_letter', 'failed')`,
-);
-// Offset 0 keeps the planner from walking the primary key through everything that waits.
-const listHeld = listStatement('select * from sluice.tasks where worker_id is not null offset 0');
 
 /**
  * Both tables are read at most $2 rows deep, so that nothing below the higher of the two floors
  * may be answered: the other table was not read that far. Without a filter $2 is the page.
  */
-function listStatement(living: string): string {
+function listStatement(living: string, include: readonly ListInclude[]): string {
   const wantsLiving = `$4::text is null or $4 not in ('completed', 'cancelled')`;
   const wantsHistory = `$4::text is null or $4 in ('completed', 'cancelled')`;
   return `
-    with floor as (
+    with recursive floor as (
       select greatest(
         (
           select id from (${living}) living where id < $1::uuid and (${wantsLiving})
@@ -112,8 +134,9 @@ function listStatement(living: string): string {
         and ($8::text is null or workflow_id = $8)
         and ($9::text is null or $9 = any(tags))
       order by id desc limit $3::int
-    )
-    select ${viewColumns(false)}, floor.id as floor, coalesce($10::timestamptz, now()) as now
-    from floor left join page task on true ${viewJoins}
+    ), ${cutToBytes(include)}
+    select ${viewColumns(include)}, floor.id as floor, (select count(*) from page) as found,
+      coalesce($10::timestamptz, now()) as now
+    from floor left join kept task on true ${viewJoins}
     order by task.id desc`;
 }

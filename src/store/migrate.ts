@@ -2,6 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 
 import { LockedError, type Database, type Queryable } from './database.js';
+import { checkRights, hasSchema } from './database-rights.js';
 
 interface Migration {
   readonly version: number;
@@ -31,7 +32,9 @@ const lockedRetryMs = 200;
 
 /** Brings the schema to the latest version; leaves a newer one alone. */
 export async function migrate(db: Database): Promise<{ from: number; to: number }> {
+  await checkRights(db, 'read');
   const from = await schemaVersion(db);
+  if (from < latestVersion) await checkRights(db, 'change');
   let to = from;
   for (const migration of migrations) {
     if (migration.version > from) to = await applyUnlessLocked(db, migration);
@@ -72,9 +75,10 @@ async function apply(tx: Queryable, { version, script }: Migration): Promise<num
   await tx.query('select pg_advisory_xact_lock($1)', [migrationLock]);
   const reached = await schemaVersion(tx);
   if (reached >= version) return reached;
+  // "create schema if not exists" needs the right to create one also when it is there.
+  if (!(await hasSchema(tx))) await tx.run('create schema sluice');
   await tx.run(`
     set local lock_timeout = '${lockTimeout}';
-    create schema if not exists sluice;
     create table if not exists sluice.migrations (
       version integer primary key,
       applied_at timestamptz not null default now()

@@ -1,10 +1,15 @@
 import { expect, it } from 'vitest';
 
+import { claimOf, completionOf, newTask } from '../../test/store/lifecycle.js';
 import { describeOnDatabasesOfItsOwn, describeOnPostgres } from '../../test/store/support.js';
 import { until } from '../../test/support/until.js';
 import { firstIdAt, type TaskId } from '../domain/ids.js';
-import type { Database, Queryable } from './database.js';
-import { dropHistory, dropInputs, ensurePartitions } from './partitions.js';
+import { cancelTasks } from './cancel-tasks.js';
+import { claimTasks } from './claim-tasks.js';
+import { LockedError, type Database, type Queryable } from './database.js';
+import { completeTasks } from './finish-tasks.js';
+import { compactInputs, dropHistory, dropInputs, ensurePartitions } from './partitions.js';
+import { submitTasks } from './submit-tasks.js';
 
 describeOnDatabasesOfItsOwn('ensurePartitions', (db) => {
   it('makes the days from two back to so many ahead, and again changes nothing', async () => {
@@ -47,6 +52,55 @@ describeOnDatabasesOfItsOwn('ensurePartitions', (db) => {
   }
 });
 
+describeOnDatabasesOfItsOwn('a day without partitions', (db) => {
+  it('R-HA6: is made by the insert, the finish and the cancellation that find it missing', async () => {
+    const created = new Date('2045-05-05T23:59:59.999Z');
+    const ended = new Date('2046-01-01T00:00:00Z');
+    const ids = [0, 1, 2].map((n) => firstIdAt(created.getTime() + n));
+    const [one, member, cancelled] = ids.map((taskId, n) =>
+      newTask({ taskId, ...(n === 1 ? { workflowId: 'w' } : {}) }),
+    );
+    if (!one || !member || !cancelled) throw new Error('three tasks were made');
+    await submitTasks(db(), [one], created);
+    await submitTasks(db(), [member, cancelled], created);
+    await db().run(`update sluice.tasks set status = 'queued', waits_for = null, queued_at = now()
+      where waits_for is not null`);
+    const claims = [one, member].map(({ taskId }) => claimOf(taskId));
+    await claimTasks(db(), claims, 0, 1_000, created);
+    expect(
+      await completeTasks(
+        db(),
+        claims.map((held) => completionOf(held)),
+        ended,
+      ),
+    ).toHaveLength(2);
+    const later = new Date('2047-01-01T00:00:00Z');
+    expect(await cancelTasks(db(), [cancelled.taskId], later)).toHaveLength(1);
+    expect(await db().query('select from sluice.task_inputs')).toHaveLength(3);
+    const history = await db().query<{ partition: string }>(
+      'select tableoid::regclass::text as partition from sluice.task_history order by 1',
+    );
+    expect(history.map(({ partition }) => partition)).toEqual([
+      'sluice.task_history_20460101',
+      'sluice.task_history_20460101',
+      'sluice.task_history_20470101',
+    ]);
+  });
+
+  it('R-HA6: a day that retention has detached is attached again by the insert that needs it', async () => {
+    await makeFiveDays(db());
+    const kept = await putInput(db(), on(2));
+    await db().query('alter table sluice.task_inputs detach partition sluice.task_inputs_20010102');
+    const taskId = firstIdAt(on(2).getTime() + 1);
+    await submitTasks(db(), [newTask({ taskId })], on(2));
+    const rows = await db().query(
+      'select from sluice.task_inputs where task_id = any($1::uuid[])',
+      [[kept, taskId]],
+    );
+    expect(rows).toHaveLength(2);
+  });
+});
+
 const dayMs = 24 * 3_600_000;
 
 /** Of January 2001: long before all days that other tests have. */
@@ -68,6 +122,18 @@ async function putInput(db: Queryable, at: Date): Promise<TaskId> {
     taskId,
   ]);
   return taskId;
+}
+
+/** Inputs of tasks that were purged, incompressible, of 1 kB each. */
+async function fill(db: Queryable, at: Date, count: number): Promise<void> {
+  await db.query(
+    `insert into sluice.task_inputs (task_id, parameters)
+     select
+       (lpad(to_hex($1::bigint), 12, '0') || '7' || lpad(n::text, 19, '0'))::uuid,
+       to_json((select string_agg(md5(random()::text || n || m), '') from generate_series(1, 32) m))
+     from generate_series(1, $2) n`,
+    [at.getTime(), count],
+  );
 }
 
 async function putHistory(db: Queryable, taskId: TaskId, endedAt: Date): Promise<void> {
@@ -139,6 +205,67 @@ describeOnDatabasesOfItsOwn('dropHistory and dropInputs', (db) => {
     expect(await dropInputs(db(), 9, now)).toEqual(['task_inputs_20010103']);
   });
 
+  it('R-HA6: a day that a task came to while it was detached stays, with its inputs', async () => {
+    await makeFiveDays(db());
+    const taskId = firstIdAt(on(2).getTime());
+    await submitTasks(db(), [newTask({ taskId })], on(2));
+    await db().query('alter table sluice.task_inputs detach partition sluice.task_inputs_20010102');
+    expect(await dropInputs(db(), 9, on(30))).not.toContain('task_inputs_20010102');
+    expect(await inputs('task_inputs_20010102')).toEqual([taskId]);
+    expect(await db().query('select from sluice.task_inputs')).toHaveLength(1);
+  });
+
+  it('R-HA6: a task that is kept for long keeps its own inputs, not those of its day', async () => {
+    await makeFiveDays(db());
+    const [living, ended] = [firstIdAt(on(2).getTime()), firstIdAt(on(2).getTime() + 1)];
+    const draft = { parametersJson: '{"text":"é\\u0000"}', runAt: on(300) };
+    await submitTasks(db(), [newTask({ taskId: living, ...draft })], on(2));
+    await putInput(db(), new Date(on(2).getTime() + 1));
+    await putHistory(db(), ended, on(4));
+    await fill(db(), on(2), 3_000);
+    expect(await compactInputs(db(), 7, null, 9, on(9))).toEqual({ compacted: [], next: null });
+    const first = await compactInputs(db(), 7, null, 1, on(11));
+    expect(first).toEqual({ compacted: ['task_inputs_20010102'], next: '2001-01-02' });
+    expect(await inputs('task_inputs_20010102')).toEqual([living, ended]);
+    const [kept] = await db().query<{ text: string }>(
+      'select parameters::text as text from sluice.task_inputs where task_id = $1',
+      [living],
+    );
+    expect(kept?.text).toBe(draft.parametersJson);
+    // It goes on to take part: inserted into, compacted again, and dropped in the end.
+    const late = newTask({ taskId: firstIdAt(on(2).getTime() + 2) });
+    await submitTasks(db(), [late], on(11));
+    expect(await compactInputs(db(), 7, null, 9, on(30))).toEqual({ compacted: [], next: null });
+    await fill(db(), new Date(on(2).getTime() + 1_000), 3_000);
+    expect((await compactInputs(db(), 7, null, 9, on(30))).compacted).toHaveLength(1);
+    await db().run('delete from sluice.tasks; delete from sluice.task_history');
+    expect(await dropInputs(db(), 9, on(30))).toContain('task_inputs_20010102');
+    expect(await tablesLike(db(), '%_kept')).toEqual([]);
+  });
+
+  it('R-HA6: goes on where a server died while it copied, and leaves no copy of a dropped day', async () => {
+    await makeFiveDays(db());
+    const taskId = firstIdAt(on(2).getTime());
+    await submitTasks(db(), [newTask({ taskId })], on(2));
+    await fill(db(), on(2), 3_000);
+    const copy = 'sluice.task_inputs_20010102_kept';
+    await db().run(`create table ${copy} (like sluice.task_inputs including all)`);
+    expect((await compactInputs(db(), 7, null, 9, on(30))).compacted).toHaveLength(1);
+    await db().run(`create table ${copy} (like sluice.task_inputs including all)`);
+    await db().run('delete from sluice.tasks');
+    await dropInputs(db(), 9, on(30));
+    expect(await tablesLike(db(), 'task_inputs_20010102%')).toEqual([]);
+  });
+
+  async function inputs(table: string): Promise<TaskId[]> {
+    const rows = await db().query<{ id: TaskId }>(
+      `select task_id as id from sluice.task_inputs
+       where tableoid = ('sluice.' || $1)::regclass order by 1`,
+      [table],
+    );
+    return rows.map(({ id }) => id);
+  }
+
   it('goes on where a server died: detached, and not dropped yet', async () => {
     await makeFiveDays(db());
     await db().query(
@@ -195,6 +322,61 @@ describeOnPostgres('dropHistory', (postgres) => {
     });
     await dropInputs(db, 9, on(30));
   });
+
+  it('R-HA6: compacting loses no input of tasks that come and go meanwhile', async () => {
+    const { db } = postgres();
+    await makeFiveDays(db);
+    const servers = await Promise.all([1, 2, 3].map(() => postgres().open()));
+    const taskIds: TaskId[] = [];
+    let isOver = false;
+    const submitting = servers.map(async (server, n) => {
+      // No more than these: a day of which much is kept is not compacted.
+      for (let round = 0; !isOver && round < 500; round += 1) {
+        const taskId = firstIdAt(on(2).getTime() + 10 * round + n);
+        await patiently(() => submitTasks(server, [newTask({ taskId })], on(2)));
+        taskIds.push(taskId);
+      }
+    });
+    let compacted = 0;
+    for (let round = 0; round < 5; round += 1) {
+      await fill(db, new Date(on(2).getTime() + dayMs / 3 + round), 2_000);
+      await until('the day to be compacted', async () => {
+        const rounds = servers.map((server) => compactInputs(server, 7, null, 9, on(30)));
+        const settled = await Promise.allSettled(rounds);
+        const failed = settled.flatMap((one) =>
+          one.status === 'rejected' ? [one.reason as unknown] : [],
+        );
+        expect(failed.filter((error) => !(error instanceof LockedError))).toEqual([]);
+        const done = settled.flatMap((one) =>
+          one.status === 'fulfilled' ? one.value.compacted : [],
+        );
+        compacted += done.length;
+        return done.length > 0;
+      });
+    }
+    isOver = true;
+    await Promise.all(submitting);
+    expect(compacted).toBeGreaterThanOrEqual(5);
+    const lost = await db.query(
+      `select from sluice.tasks t
+       where not exists (select from sluice.task_inputs i where i.task_id = t.id)`,
+    );
+    expect({ lost: lost.length, submitted: taskIds.length > 10 }).toEqual({
+      lost: 0,
+      submitted: true,
+    });
+  });
+
+  /** As the engine's batches are. */
+  async function patiently<T>(write: () => Promise<T>): Promise<T> {
+    for (;;) {
+      try {
+        return await write();
+      } catch (error) {
+        if (!(error instanceof LockedError)) throw error;
+      }
+    }
+  }
 
   it('inputs of a transaction that has not committed yet are kept', async () => {
     const { db } = postgres();

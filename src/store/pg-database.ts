@@ -5,12 +5,19 @@ import {
   DatabaseAwayError,
   LockedError,
   preparedName,
-  sessionSettings,
   type Database,
   type Queryable,
 } from './database.js';
 import { DatabaseClock } from './database-clock.js';
+import { checkFitness } from './database-fitness.js';
 import { OrderedStatements } from './ordered-statements.js';
+import { PgHosts, ReadOnlyError, reasonOf } from './pg-hosts.js';
+import {
+  beginShared,
+  queryShared,
+  scriptWithSettings,
+  setUpStatement,
+} from './session-settings.js';
 import { defaultPatience, SilentConnections, type Patience } from './silent-connections.js';
 import { withoutValues } from './without-values.js';
 
@@ -23,51 +30,31 @@ export interface PgDatabaseOptions {
   readonly patience?: Partial<Patience>;
 }
 
-const settings: Readonly<Record<string, string>> = {
-  ...sessionSettings,
-  // A claim must see what was committed while it waited for its turn.
-  default_transaction_isolation: 'read committed',
-  // A locked row delays only itself: the batch gives up, and what is locked is tried again alone.
-  lock_timeout: '200ms',
-  statement_timeout: '60s',
-  idle_in_transaction_session_timeout: '60s',
-};
-
-// Sent as a statement: PgBouncer refuses a connection that brings unknown start-up parameters.
-const setUp = `select ${Object.entries(settings)
-  .map(([name, value]) => `set_config('${name}', '${value}', false)`)
-  .join(', ')}, date_part('epoch', clock_timestamp()) * 1000 as now_ms, pg_backend_pid() as pid`;
-
-/**
- * For statements of the hot path, which have one plan whatever their values are. Postgres would plan
- * them anew at every call as long as batches are small: 0.2 ms for a claim.
- */
-const planOnce = `select set_config('plan_cache_mode', 'force_generic_plan', false)`;
-
 /** Two claims, a report and a feed are under way at once; and what is locked tries again by itself. */
 const mostHot = 8;
 
 export async function openPgDatabase(options: PgDatabaseOptions): Promise<Database> {
   const clock = new DatabaseClock();
   const patience = { ...defaultPatience, ...options.patience };
-  const findBusy = (pids: readonly number[]) => findBusyOf(options.url, pids, patience.askMs);
+  const hosts = new PgHosts(options.url, patience.askMs);
+  const findBusy = (pids: readonly number[]) => findBusyOf(hosts, pids, patience.askMs);
   const silent = new SilentConnections({ patience, findBusy });
-  const parts = { ...options, clock, patience, silent };
+  const parts = { ...options, clock, patience, silent, hosts };
   const poolSize = options.poolSize ?? 10;
   const pool = createPool(parts, poolSize);
   const hotPool = createPool(parts, Math.min(poolSize, mostHot), { isHot: true });
   const urgentPool = createPool(parts, 1);
   const orderedPool = createPool(parts, 1, { isHot: true, pipeline: true });
-  const [all, hot] = [queryable(pool, silent), queryable(hotPool, silent)];
+  const [all, hot] = [queryable(pool, parts), queryable(hotPool, parts)];
   const database: Database = {
     ...all,
     query: (text, parameters) =>
       (preparedName(text) === undefined ? all : hot).query(text, parameters),
-    urgent: queryable(urgentPool, silent),
-    ordered: orderedIn(orderedPool, silent),
+    urgent: queryable(urgentPool, parts),
+    ordered: orderedIn(orderedPool, parts),
     transaction: async (work) => {
-      const client = await connect(pool);
-      return withClient(client, () => inTransaction(client, silent, work));
+      const client = await connect(pool, hosts);
+      return withClient(client, () => inTransaction(client, parts, work));
     },
     nowMs: () => clock.nowMs(),
     close: async () => {
@@ -77,32 +64,26 @@ export async function openPgDatabase(options: PgDatabaseOptions): Promise<Databa
   };
 
   try {
-    await database.query('select');
+    await checkFitness(database, options.url);
   } catch (error) {
     await database.close();
-    throw error instanceof DatabaseAwayError ? unreachable(options.url, error) : error;
+    throw error instanceof DatabaseAwayError ? unreachable(options.url, error, hosts) : error;
   }
   return database;
 }
 
-function unreachable(url: string, { cause }: DatabaseAwayError): DatabaseAwayError {
+function unreachable(url: string, { cause }: DatabaseAwayError, hosts: PgHosts): DatabaseAwayError {
   return new DatabaseAwayError(
-    `Postgres can't be reached at ${hidePassword(url)}: ${reasonOf(cause)}\n` +
+    `Postgres can't be reached at ${hidePassword(url)}: ${hosts.whyNone() ?? reasonOf(cause)}\n` +
       'See that it runs, and that DATABASE_URL or --database-url is right.',
     { cause },
   );
 }
 
-/** Several addresses of one name fail together, and what they have in common has no text. */
-function reasonOf(error: unknown): string {
-  if (error instanceof AggregateError) return error.errors.map(reasonOf).join(', ');
-  return error instanceof Error ? error.message : String(error);
-}
-
-function queryable(pool: pg.Pool, silent: SilentConnections): Queryable {
+function queryable(pool: pg.Pool, parts: PoolParts): Queryable {
   const on = async <T>(work: (connection: Queryable) => Promise<T>): Promise<T> => {
-    const client = await connect(pool);
-    return withClient(client, () => work(queryableOn(client, silent)));
+    const client = await connect(pool, parts.hosts);
+    return withClient(client, () => work(queryableOn(client, parts)));
   };
   return {
     query: (text, parameters) => on((connection) => connection.query(text, parameters)),
@@ -110,18 +91,36 @@ function queryable(pool: pg.Pool, silent: SilentConnections): Queryable {
   };
 }
 
-function queryableOn(client: pg.PoolClient, silent: SilentConnections): Queryable {
+/** `isInTransaction`: what began it has brought our settings along. */
+function queryableOn(client: pg.PoolClient, parts: PoolParts, isInTransaction = false): Queryable {
+  const isOwn = isInTransaction || ownConnections.has(client);
   return {
-    query: (text, parameters) => silent.answer(client, () => runOn(client, text, parameters)),
+    query: (text, parameters) =>
+      answer(client, parts, () => runOn(client, isOwn, text, parameters)),
     run: async (script) => {
-      await silent.answer(client, () => client.query(script), true);
+      const text = isOwn ? script : scriptWithSettings(script);
+      await answer(client, parts, () => client.query(text), true);
     },
   };
 }
 
-function orderedIn(pool: pg.Pool, silent: SilentConnections): Pick<Queryable, 'query'> {
+async function answer<T>(
+  client: pg.PoolClient,
+  { silent, hosts }: PoolParts,
+  ask: () => Promise<T>,
+  isScript = false,
+): Promise<T> {
+  try {
+    return await silent.answer(client, ask, isScript);
+  } catch (error) {
+    hosts.noteFailure(client, error);
+    throw error;
+  }
+}
+
+function orderedIn(pool: pg.Pool, parts: PoolParts): Pick<Queryable, 'query'> {
   const statements = new OrderedStatements({
-    connect: () => pool.connect(),
+    connect: () => connect(pool, parts.hosts),
     mayOverlap: (client) => ownConnections.has(client),
     isBroken: isAway,
   });
@@ -129,7 +128,9 @@ function orderedIn(pool: pg.Pool, silent: SilentConnections): Pick<Queryable, 'q
     query: async <Row>(text: string, parameters?: readonly unknown[]) => {
       try {
         return await statements.run((client) =>
-          silent.answer(client, () => runOn<Row>(client, text, parameters)),
+          answer(client, parts, () =>
+            runOn<Row>(client, ownConnections.has(client), text, parameters),
+          ),
         );
       } catch (error) {
         throw translate(error);
@@ -142,10 +143,11 @@ interface PoolParts extends PgDatabaseOptions {
   readonly clock: DatabaseClock;
   readonly patience: Patience;
   readonly silent: SilentConnections;
+  readonly hosts: PgHosts;
 }
 
 function createPool(
-  { url, onError, clock, patience, silent }: PoolParts,
+  { onError, clock, patience, silent, hosts }: PoolParts,
   max: number,
   { isHot = false, pipeline = false } = {},
 ): pg.Pool {
@@ -153,7 +155,8 @@ function createPool(
     ...(pipeline ? { pipeline } : {}),
     // Who comes after a quiet while finds its statements prepared.
     min: isHot ? 1 : 0,
-    ...connectionTo(url, patience.askMs),
+    ...connectionTo(patience.askMs),
+    Client: hosts.clientClass(),
     max,
     // A new connection finds the new primary after a failover, and measures the clock again.
     maxLifetimeSeconds: 600,
@@ -162,8 +165,9 @@ function createPool(
       // Without a listener, a connection that breaks in the middle of a transaction ends the process.
       client.on('error', (error: Error) => onError?.(error));
       silent.watch(client);
-      const prepared = silent.answer(client, () => prepareConnection(client, clock, isHot));
+      const prepared = silent.answer(client, () => prepareConnection(client, clock, hosts, isHot));
       prepared.then((pid) => {
+        hosts.succeeded(client);
         silent.setUp(client, pid);
         done();
       }, done);
@@ -177,11 +181,10 @@ function createPool(
 /** Those that nobody shares with us: what is prepared there is still there at the next call. */
 const ownConnections = new WeakSet<pg.PoolClient>();
 
-function connectionTo(url: string, askMs: number) {
+function connectionTo(timeoutMs: number) {
   return {
-    connectionString: url,
     application_name: 'sluice',
-    connectionTimeoutMillis: askMs,
+    connectionTimeoutMillis: timeoutMs,
     // One that nobody waits on and that is dead is found out by the kernel, ten probes later.
     keepAlive: true,
     keepAliveInitialDelayMillis: 10_000,
@@ -204,11 +207,15 @@ interface BackendRow {
 
 /** Over a connection of its own: those of the pools may all be silent. */
 async function findBusyOf(
-  url: string,
+  hosts: PgHosts,
   pids: readonly number[],
   askMs: number,
 ): Promise<ReadonlySet<number> | null> {
-  const client = new pg.Client({ ...connectionTo(url, askMs), query_timeout: askMs });
+  const client = new pg.Client({
+    ...connectionTo(askMs),
+    connectionString: hosts.lastGoodUrl,
+    query_timeout: askMs,
+  });
   client.on('error', () => undefined);
   try {
     await client.connect();
@@ -224,31 +231,40 @@ async function findBusyOf(
   }
 }
 
-/**
- * A pooler such as PgBouncer names itself when we connect, and Postgres when it is asked. Answers with the process
- * that this connection is to, for as long as it is open; null behind a pooler.
- */
+interface SetUpRow {
+  readonly now_ms: number;
+  readonly pid: number;
+  readonly is_read_only: boolean;
+  readonly is_standby: boolean;
+}
+
+/** Answers with the process that this connection is to, for as long as it is open; null behind a pooler. */
 async function prepareConnection(
   client: pg.PoolClient,
   clock: DatabaseClock,
+  hosts: PgHosts,
   isHot: boolean,
 ): Promise<number | null> {
+  const named = 'processID' in client ? (client.processID as number | null) : null;
   const sentAtMs = clock.localMs();
-  const { rows } = await client.query<{ now_ms: number; pid: number }>(setUp);
-  clock.measured(rows[0]?.now_ms ?? NaN, sentAtMs);
-  const pid = rows[0]?.pid ?? null;
-  if (!('processID' in client) || client.processID !== pid) return null;
+  const { rows } = await client.query<SetUpRow>(setUpStatement(named, isHot));
+  const [row] = rows;
+  clock.measured(row?.now_ms ?? NaN, sentAtMs);
+  if (hosts.mustWrite && row?.is_read_only === true) throw new ReadOnlyError(row.is_standby);
+  const pid = row?.pid ?? null;
+  if (named !== pid) return null;
   ownConnections.add(client);
-  if (isHot) await client.query(planOnce);
   return pid;
 }
 
 async function runOn<Row>(
   client: pg.PoolClient,
+  isOwn: boolean,
   text: string,
   parameters: readonly unknown[] | undefined,
 ): Promise<Row[]> {
   const values = parameters as unknown[] | undefined;
+  if (!isOwn) return (await queryShared(client, text, values)).rows as Row[];
   const name = ownConnections.has(client) ? preparedName(text) : undefined;
   const { rows } =
     name === undefined || values === undefined
@@ -259,11 +275,11 @@ async function runOn<Row>(
 
 async function inTransaction<T>(
   client: pg.PoolClient,
-  silent: SilentConnections,
+  parts: PoolParts,
   work: (connection: Queryable) => Promise<T>,
 ): Promise<T> {
-  const connection = queryableOn(client, silent);
-  await connection.query('begin');
+  const connection = queryableOn(client, parts, true);
+  await connection.query(ownConnections.has(client) ? 'begin' : beginShared);
   try {
     const result = await work(connection);
     await connection.query('commit');
@@ -274,11 +290,24 @@ async function inTransaction<T>(
   }
 }
 
-async function connect(pool: pg.Pool): Promise<pg.PoolClient> {
-  try {
-    return await pool.connect();
-  } catch (error) {
-    throw translate(error);
+/** Tries each host once; connections to a host that accepts no writes any more are closed. */
+async function connect(pool: pg.Pool, hosts: PgHosts): Promise<pg.PoolClient> {
+  for (let tries = 1; ; tries++) {
+    const host = hosts.preferred;
+    try {
+      return await connectCurrent(pool, hosts);
+    } catch (error) {
+      if (!isPoolFull(error)) hosts.failed(host, error);
+      if (tries >= hosts.count || hosts.preferred === host) throw translate(error);
+    }
+  }
+}
+
+async function connectCurrent(pool: pg.Pool, hosts: PgHosts): Promise<pg.PoolClient> {
+  for (;;) {
+    const client = await pool.connect();
+    if (!hosts.isOutdated(client)) return client;
+    client.release(true);
   }
 }
 
@@ -314,7 +343,12 @@ const awayCodes: ReadonlySet<string> = new Set([
 
 /** What the driver says without a code. */
 const awayMessages =
-  /^Connection terminated|^timeout exceeded when trying to connect|connection error and is not queryable|^Client was closed/;
+  /^Connection terminated|^timeout expired|^timeout exceeded when trying to connect|connection error and is not queryable|^Client was closed/;
+
+/** All its connections were in use for too long: no host failed. */
+function isPoolFull(error: unknown): boolean {
+  return error instanceof Error && error.message.startsWith('timeout exceeded when trying');
+}
 
 function isAway(error: unknown): boolean {
   if (!(error instanceof Error)) return false;

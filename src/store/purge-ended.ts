@@ -2,6 +2,7 @@ import { attemptErrorCodes, type AttemptError } from '../domain/attempt-error.js
 import type { TaskId } from '../domain/ids.js';
 import { cancelWithin, countCancelled, type CancelledRow } from './cancel-tasks.js';
 import type { Database, Instant, Queryable } from './database.js';
+import { withPartitions } from './partitions.js';
 import { lockWorkflows, releaseHeads } from './release-heads.js';
 
 /** For how many days what ended among the living stays there. */
@@ -124,7 +125,7 @@ export function giveUpWorkflow(
   const { taskId, workflowId, seq } = halting;
   const error = reasonOf(halting, kept);
   const why = error.message;
-  return db.transaction(async (tx) => {
+  const giveUp = async (tx: Queryable): Promise<GivenUp> => {
     await lockWorkflows(tx, [workflowId]);
     if (!(await isStillOver(tx, taskId, kept, now))) return { purged: 0, cancelled: [], why };
     const behind = await findBehind(tx, workflowId, seq, limit);
@@ -134,7 +135,8 @@ export function giveUpWorkflow(
     if (isLast) await releaseHeads(tx, [workflowId], now);
     await countCancelled(tx, cancelled);
     return { purged, cancelled, why };
-  });
+  };
+  return withPartitions(db, { now }, () => db.transaction(giveUp));
 }
 
 async function isStillOver(

@@ -16,7 +16,7 @@ export interface ConfiguredRow {
 type StoredLimit =
   { unit: string; rate: number; per_seconds: number; burst: number | null } | { use: string };
 
-interface QueueRow {
+export interface QueueRow {
   name: string;
   version: number;
   limits: StoredLimit[];
@@ -39,7 +39,7 @@ interface QueueRow {
   circuit_slots: number;
 }
 
-const columns = `name, version, limits, max_concurrency, max_ready, max_active, max_lanes, paused,
+export const configuredColumns = `name, version, limits, max_concurrency, max_ready, max_active, max_lanes, paused,
   paused_until, low_to_medium_ms, low_to_high_ms, medium_to_high_ms, circuit, circuit_reason,
   circuit_until, circuit_probes_at, circuit_since, circuit_step, circuit_trips, circuit_slots`;
 
@@ -54,16 +54,17 @@ export async function ensureQueues(db: Queryable, names: readonly string[]): Pro
 }
 
 export async function findQueue(db: Queryable, name: string): Promise<ConfiguredRow | null> {
-  const [row] = await db.query<QueueRow>(`select ${columns} from sluice.queues where name = $1`, [
-    name,
-  ]);
+  const [row] = await db.query<QueueRow>(
+    `select ${configuredColumns} from sluice.queues where name = $1`,
+    [name],
+  );
   return row === undefined ? null : toConfigured(row);
 }
 
 export async function listQueues(db: Queryable, page: PageRequest): Promise<Page<ConfiguredRow>> {
   const limit = page.limit ?? defaultPageLimit;
   const rows = await db.query<QueueRow>(
-    `select ${columns} from sluice.queues
+    `select ${configuredColumns} from sluice.queues
      where name > coalesce($1::text, '') order by name limit $2`,
     [page.cursor === undefined ? null : decodeCursor(page.cursor), limit],
   );
@@ -77,7 +78,7 @@ export async function listQueues(db: Queryable, page: PageRequest): Promise<Page
 /** Those that were ever configured, or changed since. Index: queues_changed. */
 export async function findConfigured(db: Queryable, since: Date | null): Promise<ConfiguredRow[]> {
   const rows = await db.query<QueueRow>(
-    `select ${columns} from sluice.queues
+    `select ${configuredColumns} from sluice.queues
      where version > 0 and changed_at >= coalesce($1::timestamptz, '-infinity')`,
     [since],
   );
@@ -119,7 +120,7 @@ export async function putQueue(
        low_to_medium_ms = excluded.low_to_medium_ms,
        low_to_high_ms = excluded.low_to_high_ms,
        medium_to_high_ms = excluded.medium_to_high_ms
-     returning ${columns}`,
+     returning ${configuredColumns}`,
     [
       name,
       uses,
@@ -153,7 +154,7 @@ export async function pauseQueue(
      on conflict (name) do update set
        version = q.version + 1, changed_at = now(), paused = true,
        paused_until = excluded.paused_until
-     returning ${columns}`,
+     returning ${configuredColumns}`,
     [name, until],
   );
   return onlyRow(name, rows);
@@ -167,7 +168,7 @@ export async function resumeQueue(db: Queryable, name: string): Promise<Configur
        version = q.version + 1, changed_at = now(), paused = false, paused_until = null,
        circuit = 'closed', circuit_reason = null, circuit_until = null, circuit_probes_at = null,
        circuit_since = null, circuit_step = null, circuit_trips = 0, circuit_slots = 0
-     returning ${columns}`,
+     returning ${configuredColumns}`,
     [name],
   );
   return onlyRow(name, rows);
@@ -193,7 +194,7 @@ export async function changeCircuit(
        circuit_since = $7::timestamptz, circuit_step = $8::smallint,
        circuit_trips = $9::integer, circuit_slots = $10::integer
      where name = $1 and version = $2::bigint
-     returning ${columns}`,
+     returning ${configuredColumns}`,
     [
       name,
       version,
@@ -215,7 +216,7 @@ function onlyRow(name: string, [row]: readonly QueueRow[]): ConfiguredRow {
   return toConfigured(row);
 }
 
-function toConfigured(row: QueueRow): ConfiguredRow {
+export function toConfigured(row: QueueRow): ConfiguredRow {
   return {
     name: row.name,
     version: row.version,

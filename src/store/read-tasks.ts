@@ -13,7 +13,8 @@ export async function findTask(
   now: Instant,
 ): Promise<TaskView | null> {
   const [row] = await db.query<ViewRow & { now: Date }>(
-    `select ${viewColumns(withHistory)}, coalesce($2::timestamptz, now()) as now
+    `select ${viewColumns(['parameters', 'result', ...(withHistory ? (['history'] as const) : [])])},
+       coalesce($2::timestamptz, now()) as now
      from (
        select ${livingColumns} from sluice.tasks where id = $1::uuid
        union all

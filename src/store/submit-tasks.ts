@@ -14,6 +14,7 @@ import type { Database, Instant, Queryable } from './database.js';
 import { findByKey } from './find-by-key.js';
 import { insertTasks } from './insert-tasks.js';
 import type { Created, NewTask, Submitted } from './new-task.js';
+import { withPartitions } from './partitions.js';
 import { lockWorkflows, releaseHeads } from './release-heads.js';
 
 /**
@@ -58,9 +59,11 @@ async function insertUnlessFull(
 ): Promise<Map<TaskId, Created>> {
   const looks = isNear();
   try {
-    return tasks.some((task) => task.workflowId !== null)
-      ? await db.transaction((tx) => insertIntoWorkflows(tx, tasks, needs, looks, now))
-      : await insertTasks(db.ordered, tasks, needs, { counts: true, looks }, now);
+    return await withPartitions(db, { created: tasks, now }, () =>
+      tasks.some((task) => task.workflowId !== null)
+        ? db.transaction((tx) => insertIntoWorkflows(tx, tasks, needs, looks, now))
+        : insertTasks(db.ordered, tasks, needs, { counts: true, looks }, now),
+    );
   } catch (error) {
     if (!isOverfull(error)) throw error;
     noteReached();

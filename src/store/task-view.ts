@@ -2,7 +2,8 @@ import type { TaskId } from '../domain/ids.js';
 import type { JsonObject, JsonValue } from '../domain/json.js';
 import { defaultAgeing, effectivePriority, priorityOf, type Ageing } from '../domain/priority.js';
 import type { Cost } from '../domain/queue-settings.js';
-import type { TaskView } from '../protocol/tasks-api.js';
+import { bounds } from '../protocol/bounds.js';
+import type { ListedTask, ListInclude, TaskView } from '../protocol/tasks-api.js';
 import { stateSince, tellHistory, type ToldColumns } from './task-history.js';
 import { attemptErrorFromJson } from './task-row.js';
 
@@ -15,29 +16,94 @@ const sharedColumns = `id, task_type, queue, capabilities, priority, status, ret
 export const livingColumns = `${sharedColumns}, null::json as result, null::json as usage`;
 export const historyColumns = `${sharedColumns}, result, usage`;
 
+/** Which of the large columns are answered. */
+export type ViewParts = readonly (ListInclude | 'history')[];
+
+/**
+ * All past attempts, or the newest 8 MiB of them: a task may be tried a hundred times, and each error
+ * may hold 256 KiB of details.
+ */
+const newestAttempts = `(
+  select array_agg(entry order by n) from (
+    select entry, n, sum(octet_length(entry::text)) over (order by n desc) as bytes
+    from unnest(task.past_attempts) with ordinality as past (entry, n)
+  ) recent where bytes <= ${bounds.answerBytes}
+)`;
+const lastAttempt = 'task.past_attempts[cardinality(task.past_attempts):]';
+
 /**
  * What a view needs beyond those columns, for a task aliased `task`: the last of its past attempts
  * (all of them with its history), its parameters, its queue's ageing. array_to_json, because it
  * does not look into the elements: a message may hold an escape that Postgres can't turn into text.
  */
-export function viewColumns(withHistory: boolean): string {
-  const kept = withHistory
-    ? 'task.past_attempts'
-    : 'task.past_attempts[cardinality(task.past_attempts):]';
+export function viewColumns(parts: ViewParts): string {
+  const kept = parts.includes('history') ? newestAttempts : lastAttempt;
+  const parameters = parts.includes('parameters') ? parametersOfTask : 'null::json';
   return `task.id, task.task_type, task.queue, task.capabilities, task.priority, task.status,
     task.retry_count, task.max_retries, task.attempt, task.created_at, task.run_at,
     task.eligible_at, task.queued_at, task.assigned_at, task.started_at, task.ended_at,
     task.worker_id, task.progress_percent, task.progress_message, task.error,
     task.timeout_seconds, task.dispatch_deadline_seconds, task.workflow_id, task.idempotency_key,
-    task.cost, task.user_id, task.tags, task.trace_id, task.result, task.usage,
-    array_to_json(${kept}) as past_attempts, input.parameters,
+    task.cost, task.user_id, task.tags, task.trace_id, task.usage,
+    ${parts.includes('result') ? 'task.result' : 'null::json as result'},
+    coalesce(array_to_json(${kept}), '[]') as past_attempts, ${parameters} as parameters,
     queue.name is not null as queue_known, queue.low_to_medium_ms, queue.low_to_high_ms,
     queue.medium_to_high_ms`;
 }
 
-export const viewJoins = `
-  left join sluice.task_inputs input on input.task_id = task.id
-  left join sluice.queues queue on queue.name = task.queue`;
+export const viewJoins = 'left join sluice.queues queue on queue.name = task.queue';
+
+const parametersOfTask =
+  '(select parameters from sluice.task_inputs input where input.task_id = task.id)';
+
+/** What a task takes up in an answer, as JSON, besides its texts and `sizedColumns`: about. */
+const taskBytes = 1_500;
+
+/** Upper bound of the bytes of an answer that a task aliased `task` takes. It reads toasted values. */
+function bytesOf(parts: ViewParts): string {
+  const sizes = [
+    String(taskBytes),
+    `coalesce(octet_length(task.error::text), 0)`,
+    `coalesce(octet_length((${lastAttempt})::text), 0)`,
+    `octet_length(task.tags::text)`,
+    `coalesce(octet_length(task.progress_message), 0)`,
+    ...(parts.includes('result') ? [`coalesce(octet_length(task.result::text), 0)`] : []),
+    ...(parts.includes('parameters')
+      ? [`coalesce((select octet_length(${parametersOfTask}::text)), 0)`]
+      : []),
+  ];
+  return sizes.join(' + ');
+}
+
+/** Tasks whose sizes are summed up before the next look at whether the answer is full. */
+const blockSize = 8;
+
+/**
+ * Common table expressions (`with recursive`) that cut `page`, newest first, after the first task that takes
+ * the answer past its 8 MiB. `kept` has the columns of `page`. Sizes are measured block by block, so that
+ * Postgres does not decompress a thousand results to answer eight of them.
+ */
+export function cutToBytes(parts: ViewParts): string {
+  return `numbered as materialized (
+      select page.*, (row_number() over (order by id desc) - 1) / ${blockSize} as block from page
+    ), full_blocks (block, bytes) as (
+      select -1::bigint, 0::bigint
+      union all
+      select block + 1, bytes + (
+        select coalesce(sum(${bytesOf(parts)}), 0)::bigint
+        from numbered task where task.block = full_blocks.block + 1
+      )
+      from full_blocks
+      where bytes < ${bounds.answerBytes} and block < (select max(block) from numbered)
+    ), measured as (
+      select task.*, sum(${bytesOf(parts)}) over (
+        order by id desc rows between unbounded preceding and 1 preceding
+      ) as bytes_before
+      from numbered task where block <= (select max(block) from full_blocks)
+    ), kept as (
+      select * from measured where coalesce(bytes_before, 0) < ${bounds.answerBytes}
+    )`;
+}
 
 export interface ViewRow extends ToldColumns {
   readonly id: TaskId;
@@ -70,6 +136,15 @@ export interface ViewRow extends ToldColumns {
 }
 
 export function toTaskView(row: ViewRow, now: Date, withHistory: boolean): TaskView {
+  return {
+    ...toListedTask(row, now, []),
+    parameters: row.parameters ?? {},
+    result: row.result,
+    ...(withHistory && { history: tellHistory(row) }),
+  };
+}
+
+export function toListedTask(row: ViewRow, now: Date, include: readonly ListInclude[]): ListedTask {
   const { progress_percent: percent, progress_message: message } = row;
   return {
     taskId: row.id,
@@ -78,7 +153,7 @@ export function toTaskView(row: ViewRow, now: Date, withHistory: boolean): TaskV
     priority: priorityOf(row.priority),
     effectivePriority: effectivePriorityOf(row, now),
     status: row.status,
-    parameters: row.parameters ?? {},
+    ...(include.includes('parameters') && { parameters: row.parameters ?? {} }),
     requiredCapabilities: row.capabilities,
     retryCount: row.retry_count,
     maxRetries: row.max_retries,
@@ -92,7 +167,7 @@ export function toTaskView(row: ViewRow, now: Date, withHistory: boolean): TaskV
     completedAt: row.ended_at,
     assignedWorkerId: row.worker_id,
     progress: percent === null ? null : { percent, message },
-    result: row.result,
+    ...(include.includes('result') && { result: row.result }),
     error: row.error === null ? null : attemptErrorFromJson(row.error),
     timeoutSeconds: row.timeout_seconds,
     dispatchDeadline: dispatchDeadlineOf(row),
@@ -104,7 +179,6 @@ export function toTaskView(row: ViewRow, now: Date, withHistory: boolean): TaskV
     tags: row.tags,
     traceId: row.trace_id,
     currentStateDurationSeconds: secondsBetween(stateSince(row), now),
-    ...(withHistory && { history: tellHistory(row) }),
   };
 }
 

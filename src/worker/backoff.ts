@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { SluiceError } from '../domain/errors.js';
+import { SluiceError, type ErrorCode } from '../domain/errors.js';
 
 const firstDelayMs = 100;
 const maxDelayMs = 5_000;
@@ -13,9 +13,16 @@ export function backoffMs(failures: number, random: number): number {
 /** Too slow, and too many: both may go well the next time. */
 const comesAgain: ReadonlySet<number> = new Set([408, 429]);
 
+const keyCodes: ReadonlySet<ErrorCode> = new Set(['unauthorized', 'forbidden']);
+
 /** What a server that is away, or can't answer now, looks like; anything else is a refusal. */
 export function isAway(error: unknown): boolean {
   return !(error instanceof SluiceError) || error.status >= 500 || comesAgain.has(error.status);
+}
+
+/** The server itself refuses the worker's key: it was revoked, has expired, or lacks the scope. */
+export function isKeyRefused(error: unknown): error is SluiceError {
+  return error instanceof SluiceError && keyCodes.has(error.code);
 }
 
 /** An outage is expected and needs no stack, least of all at every try; anything else does. */

@@ -28,7 +28,12 @@ async function asks(size: number, felt: Pressure): Promise<number[]> {
     pollWaitSeconds: 20,
   };
   const api = { register: async () => terms, poll } as unknown as WorkerApi;
-  const session = new Session(api, {}, silentLog);
+  const session = new Session({
+    api,
+    registration: {},
+    log: silentLog,
+    onKeyRefused: () => undefined,
+  });
   await session.open(new AbortController().signal);
   const loop = new ClaimLoop({
     session,

@@ -9,18 +9,18 @@ export interface DrainOptions {
   readonly slots: Slots;
   readonly inFlight: InFlight;
   readonly reports: Reports;
+  /** How long the leases still live at least: until then a result may be accepted. */
+  readonly leaseLeftMs: () => number;
   readonly release: (held: readonly Held[]) => Promise<void>;
   readonly log: Logger;
 }
 
 /** What a handler gets to unwind after its signal fired, before its task is given back. */
 const unwindMs = 1_000;
-/** What results get at least, when the handlers have used up all the time. */
-const lastResultsMs = 5_000;
 
 /** Nothing new comes in any more: finish what runs, give back at no cost what takes too long. */
 export async function drain(options: DrainOptions): Promise<void> {
-  const { timeoutMs, slots, inFlight, reports, release, log } = options;
+  const { timeoutMs, slots, inFlight, reports, leaseLeftMs, release, log } = options;
   const endsAt = performance.now() + timeoutMs;
   await slots.whenIdle(AbortSignal.timeout(timeoutMs));
   if (inFlight.size > 0) {
@@ -30,7 +30,7 @@ export async function drain(options: DrainOptions): Promise<void> {
     const held = inFlight.forgetAll();
     if (held.length > 0) await release(held);
   }
-  const leftMs = Math.max(lastResultsMs, endsAt - performance.now());
+  const leftMs = Math.max(0, leaseLeftMs(), endsAt - performance.now());
   await reports.whenEmpty(AbortSignal.timeout(Math.ceil(leftMs)));
   reports.giveUp();
 }

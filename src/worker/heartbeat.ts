@@ -1,7 +1,7 @@
 import type { Heartbeat, HeartbeatAnswer } from '../protocol/workers-api.js';
 import type { Logger } from '../runtime/log.js';
 import { Loop } from '../runtime/loop.js';
-import { asLogged, retryDelayMs } from './backoff.js';
+import { asLogged, isKeyRefused, retryDelayMs } from './backoff.js';
 import { within } from './within.js';
 
 export interface HeartbeatOptions {
@@ -24,6 +24,7 @@ export class HeartbeatLoop {
   readonly #loop: Loop;
   #silence: NodeJS.Timeout | undefined;
   #failures = 0;
+  #heardAtMs = performance.now();
 
   constructor(options: HeartbeatOptions) {
     this.#options = options;
@@ -55,20 +56,30 @@ export class HeartbeatLoop {
       onAnswer(answer);
       return heartbeatIntervalMs;
     } catch (error) {
-      log.warn(asLogged(error), 'a heartbeat did not arrive');
+      if (!isKeyRefused(error)) log.warn(asLogged(error), 'a heartbeat did not arrive');
       this.#failures += 1;
       return Math.min(heartbeatIntervalMs, retryDelayMs(error, this.#failures));
     }
   }
 
+  /** How long the leases live at least if no further beat arrives. */
+  get leaseLeftMs(): number {
+    return this.#heardAtMs + this.#options.terms().leaseMs - performance.now();
+  }
+
   /** The server counts the lease from when a beat reaches it: no sooner than it was sent. */
   #heardAt(sentAt: number): void {
+    this.#heardAtMs = sentAt;
+    this.#awaitSilence(sentAt);
+  }
+
+  #awaitSilence(sentAt: number): void {
     clearTimeout(this.#silence);
     const dueAt = sentAt + this.#options.terms().leaseMs * silenceShareOfLease;
     this.#silence = setTimeout(() => {
       this.#options.onSilence();
       // Polls may still get through, and bring tasks whose leases will lapse as well.
-      this.#heardAt(performance.now());
+      this.#awaitSilence(performance.now());
     }, dueAt - performance.now());
   }
 }

@@ -2,7 +2,7 @@ import { setMaxListeners } from 'node:events';
 import type { PollAnswer } from '../protocol/workers-api.js';
 import type { Logger } from '../runtime/log.js';
 import { Loop } from '../runtime/loop.js';
-import { asLogged, pause, retryDelayMs } from './backoff.js';
+import { asLogged, isKeyRefused, pause, retryDelayMs } from './backoff.js';
 import type { Session } from './session.js';
 import type { Slots } from './slots.js';
 
@@ -87,7 +87,9 @@ export abstract class PollLoop {
       return 0;
     } catch (error) {
       if (this.stopping.signal.aborted) return 0;
-      this.options.log.warn(asLogged(error), 'a poll failed; trying again');
+      if (!isKeyRefused(error)) {
+        this.options.log.warn(asLogged(error), 'a poll failed; trying again');
+      }
       this.#failures += 1;
       return retryDelayMs(error, this.#failures);
     }

@@ -2,7 +2,15 @@ import { SluiceError } from '../domain/errors.js';
 import type { WorkerId } from '../domain/ids.js';
 import type { Registered, Registration, WorkerApi } from '../protocol/workers-api.js';
 import type { Logger } from '../runtime/log.js';
-import { asLogged, isAway, pause, retryDelayMs } from './backoff.js';
+import { asLogged, isAway, isKeyRefused, pause, retryDelayMs } from './backoff.js';
+
+export interface SessionOptions {
+  readonly api: WorkerApi;
+  readonly registration: Registration;
+  readonly log: Logger;
+  /** At every call that fails from the first refusal of its key until a call succeeds. */
+  readonly onKeyRefused: (refusal: SluiceError) => void;
+}
 
 /**
  * The worker's standing with the server: its id and the terms it was given. A server that does not
@@ -14,11 +22,15 @@ export class Session {
   readonly #log: Logger;
   #registered: Registered | null = null;
   #registering: Promise<void> | null = null;
+  #refusal: SluiceError | null = null;
+  #refusedAtMs = 0;
+  readonly #onKeyRefused: (refusal: SluiceError) => void;
 
-  constructor(api: WorkerApi, registration: Registration, log: Logger) {
+  constructor({ api, registration, log, onKeyRefused }: SessionOptions) {
     this.api = api;
     this.#registration = registration;
     this.#log = log;
+    this.#onKeyRefused = onKeyRefused;
   }
 
   get terms(): Registered {
@@ -43,7 +55,25 @@ export class Session {
     }
   }
 
+  /** While the server refuses the key, every failure is thrown as that refusal. */
   async call<Answer>(send: (workerId: WorkerId) => Promise<Answer>): Promise<Answer> {
+    const begunAtMs = performance.now();
+    try {
+      const answer = await this.#callAs(send);
+      if (this.#refusal !== null) this.#noteAccepted(begunAtMs);
+      return answer;
+    } catch (error) {
+      if (isKeyRefused(error)) {
+        this.#refusal = error;
+        this.#refusedAtMs = performance.now();
+      }
+      if (this.#refusal === null) throw error;
+      this.#onKeyRefused(this.#refusal);
+      throw this.#refusal;
+    }
+  }
+
+  async #callAs<Answer>(send: (workerId: WorkerId) => Promise<Answer>): Promise<Answer> {
     const { workerId } = this.terms;
     try {
       return await send(workerId);
@@ -52,6 +82,13 @@ export class Session {
       await this.#registerAgain(workerId);
       return send(this.terms.workerId);
     }
+  }
+
+  /** A call that was under way when the key was refused says nothing about the key. */
+  #noteAccepted(begunAtMs: number): void {
+    if (begunAtMs <= this.#refusedAtMs) return;
+    this.#refusal = null;
+    this.#log.warn('the server accepts the API key of this worker again');
   }
 
   /** Once, however many calls find out at the same time. */

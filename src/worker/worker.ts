@@ -1,4 +1,5 @@
 import { hostname } from 'node:os';
+import type { SluiceError } from '../domain/errors.js';
 import type { WorkerId } from '../domain/ids.js';
 import { refuseConflicts, workerConflicts } from '../domain/setting-conflicts.js';
 import type {
@@ -58,6 +59,7 @@ const defaultDrainTimeoutMs = 30_000;
 const minUnacknowledged = 1_000;
 const maxUnacknowledgedBytes = 64 * 1024 * 1024;
 const goodbyeMs = 5_000;
+const tellRefusalEveryMs = 60_000;
 
 /** Takes tasks that its handlers can do, runs them, and reports what became of them. */
 export class Worker implements AsyncDisposable {
@@ -79,13 +81,20 @@ export class Worker implements AsyncDisposable {
   #resolveStopped: () => void = () => undefined;
   #starting: Promise<void> | null = null;
   #ending: Promise<void> | null = null;
+  #leaving: Promise<void> | null = null;
+  #refusalToldAtMs = -Infinity;
 
   constructor(api: WorkerApi, handlers: readonly TaskHandler[], options: WorkerOptions = {}) {
     const concurrency = options.concurrency ?? defaultConcurrency;
     const { drainTimeoutMs = defaultDrainTimeoutMs, maxIdleMs, maxLifetimeMs } = options;
     refuseConflicts(workerConflicts({ drainTimeoutMs, maxIdleMs, maxLifetimeMs }));
     const log = options.log ?? createLog('warn');
-    const session = new Session(api, registration(handlers, concurrency, options), log);
+    const session = new Session({
+      api,
+      registration: registration(handlers, concurrency, options),
+      log,
+      onKeyRefused: (refusal) => this.#heedRefusal(refusal),
+    });
     const slots = new Slots(concurrency);
     const reports = new Reports({
       send: (batch) => session.call((workerId) => api.report(workerId, batch)),
@@ -199,6 +208,7 @@ export class Worker implements AsyncDisposable {
       slots: this.#slots,
       inFlight: this.#inFlight,
       reports: this.#reports,
+      leaseLeftMs: () => this.#heartbeat.leaseLeftMs,
       release: (held) => this.#release(held),
       log: this.#log,
     });
@@ -208,8 +218,12 @@ export class Worker implements AsyncDisposable {
     return this.#stopping.signal.aborted;
   }
 
+  get #takesTasks(): boolean {
+    return !this.#isStopping && this.#leaving === null;
+  }
+
   #heed({ tasks, cancelled, drain: shouldDrain }: PollAnswer): void {
-    if (this.#isStopping && tasks.length > 0) void this.#release(tasks);
+    if (!this.#takesTasks && tasks.length > 0) void this.#release(tasks);
     else this.#runner.begin(tasks);
     this.#inFlight.abort(cancelled, 'cancelled');
     if (shouldDrain) void this.stop();
@@ -219,6 +233,33 @@ export class Worker implements AsyncDisposable {
     this.#inFlight.abort(cancelled, 'cancelled');
     this.#inFlight.abort(lost, 'lease_lost');
     if (shouldDrain) void this.stop();
+  }
+
+  /**
+   * Its key was revoked, or has expired. It takes nothing new, finishes what it has, and leaves when the
+   * server has answered all its results: until `stop` ends that, they are kept for a key that works again.
+   */
+  #heedRefusal({ message }: SluiceError): void {
+    const nowMs = performance.now();
+    if (nowMs - this.#refusalToldAtMs >= tellRefusalEveryMs) {
+      this.#refusalToldAtMs = nowMs;
+      const [tasks, results] = [this.#inFlight.size, this.#reports.unacknowledged.length];
+      this.#log.error(
+        { reason: message, tasks, results },
+        'the server refuses the API key of this worker: it keeps its results and takes no new tasks',
+      );
+    }
+    this.#leaving ??= this.#leaveWhenDone();
+  }
+
+  async #leaveWhenDone(): Promise<void> {
+    const { signal } = this.#stopping;
+    this.#retirement.stop();
+    await this.#claims.stop();
+    this.#news.drain();
+    await this.#slots.whenIdle(signal);
+    await this.#reports.whenEmpty(signal);
+    await this.stop();
   }
 
   #retire(why: string): void {
@@ -240,10 +281,10 @@ export class Worker implements AsyncDisposable {
     const { memoryShare, eventLoopDelayMs } = this.#pressure.read();
     return {
       currentLoad: used,
-      status: this.#isStopping ? 'draining' : 'active',
+      status: this.#takesTasks ? 'active' : 'draining',
       // A result that is not acknowledged counts as held: its task must not be given to another.
       currentTasks: [...this.#inFlight.taskIds, ...this.#reports.unacknowledged],
-      availableCapacity: this.#isStopping ? 0 : free,
+      availableCapacity: this.#takesTasks ? free : 0,
       maxCapacity: size,
       memoryUsage: memoryShare,
       eventLoopDelayMs,

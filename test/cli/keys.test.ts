@@ -42,6 +42,20 @@ describe('sluice keys', () => {
     const paused = await runCli(['pause', 'default', '--api-key', ci.key], asking);
     expect([paused.code, paused.stderr]).toEqual([1, expect.stringContaining('scope admin')]);
 
+    const signedIn = await fetch(`${url}/sign-in`, {
+      method: 'POST',
+      redirect: 'manual',
+      headers: { origin: url, 'content-type': 'application/x-www-form-urlencoded' },
+      body: `key=${ci.key}`,
+    });
+    expect(signedIn.status).toBe(303);
+    const sessions = await runCli(['keys', 'sessions', ci.id], admin);
+    const [, sessionId = ''] = /^(\w{12}) +127\.0\.0\.1 /m.exec(sessions.stdout) ?? [];
+    const out = await runCli(['keys', 'sign-out', ci.id, sessionId], admin);
+    expect([out.code, out.stdout]).toEqual([0, expect.stringContaining('is signed out')]);
+    const none = await runCli(['keys', 'sessions', ci.id], admin);
+    expect(none.stdout).toBe(`Nobody is signed in with ${ci.id}.`);
+
     // Straight on the database, while the server runs.
     const revoked = await runCli(['keys', 'revoke', ci.id, '--database-url', database.url], asking);
     expect(revoked.stdout).toContain('is revoked');

@@ -14,6 +14,8 @@ export interface Front {
   readonly calls: Call[];
   /** Every connection ends without an answer. */
   seemsAway: boolean;
+  /** Every result is answered with a page of this status; null: by the server. */
+  pageStatus: number | null;
   close(): Promise<void>;
 }
 
@@ -28,6 +30,10 @@ export async function openFront(serverUrl: string): Promise<Front> {
       });
       if (front.seemsAway) {
         request.socket.destroy();
+        return;
+      }
+      if (front.pageStatus !== null && path.endsWith('/result')) {
+        response.writeHead(front.pageStatus, { 'content-type': 'text/html' }).end('<html></html>');
         return;
       }
       // A poll that nobody waits for any more must not take a task.
@@ -46,6 +52,7 @@ export async function openFront(serverUrl: string): Promise<Front> {
     url: `http://127.0.0.1:${port}`,
     calls: [],
     seemsAway: false,
+    pageStatus: null,
     close: async () => {
       server.close();
       server.closeAllConnections();

@@ -145,6 +145,17 @@ describe.each(languages)('%s', (name, start) => {
     });
   });
 
+  it('R-HA1: keeps a result that a proxy answers in the place of the server', async () => {
+    const taskId = await submitAndSeeRun(0.5);
+    front.pageStatus = 404;
+    await until('its result to be tried twice', () => called('result').length > 1);
+    front.pageStatus = null;
+    await expect(sluice.task(taskId).ended()).resolves.toMatchObject({
+      status: 'completed',
+      attempt: 1,
+    });
+  });
+
   it('R-WO5: registers again when the server does not know it', async () => {
     const before = workerId();
     await sluice.api.deregister(before);

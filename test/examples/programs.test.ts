@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startChatService } from '../../lab/stand-in/chat-service.js';
-import { Sluice, type TaskView } from '../../src/index.js';
+import { Sluice, type ListedTask } from '../../src/index.js';
 import { createDataFolder } from '../support/pglite.js';
 import { runExample, type ExampleOptions } from './run-example.js';
 
@@ -47,7 +47,9 @@ describe('examples', () => {
 
     const env = { OPENAI_BASE_URL: service.url, OPENAI_API_KEY: 'key', OPENAI_MODEL: model };
     const lines = await run('llm-summarizer.ts', { args: ['document.md'], env });
-    const tasks = await look(async ({ api }) => (await api.listTasks({ queue: model })).items);
+    const tasks = await look(
+      async ({ api }) => (await api.listTasks({ queue: model }, { include: ['result'] })).items,
+    );
 
     const { counts } = service;
     expect(counts).toMatchObject({ answered: 15, refused: 1, failed: 3 });
@@ -109,14 +111,14 @@ describe('examples', () => {
   });
 });
 
-function sum(tasks: readonly TaskView[], of: (task: TaskView) => number): number {
+function sum(tasks: readonly ListedTask[], of: (task: ListedTask) => number): number {
   return tasks.reduce((total, task) => total + of(task), 0);
 }
 
-function startOf({ startedAt }: TaskView): number {
+function startOf({ startedAt }: ListedTask): number {
   return startedAt?.getTime() ?? NaN;
 }
 
-function endOf(task: TaskView | undefined): number {
+function endOf(task: ListedTask | undefined): number {
   return task?.completedAt?.getTime() ?? -Infinity;
 }

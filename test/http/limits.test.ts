@@ -101,6 +101,7 @@ describe('limits over HTTP', () => {
       name: 'openai/account',
       ...limit,
       burst: null,
+      in_force: true,
     });
     await putQueue('sharing', { limits: [{ use: 'openai/account' }] });
     expect((await call({ method: 'DELETE', url })).json().code).toBe('limit_in_use');

@@ -133,6 +133,18 @@ describe('AD7: refusals', () => {
       path: '/delay_seconds',
     },
     {
+      name: 'R-HA6: a time beyond maxScheduleDays',
+      ...draft({ run_at: new Date(Date.now() + 367 * 86_400_000).toISOString() }),
+      code: 'invalid_request',
+      path: '/run_at',
+    },
+    {
+      name: 'R-HA6: a delay beyond maxScheduleDays',
+      ...draft({ delay_seconds: 367 * 86_400 }),
+      code: 'invalid_request',
+      path: '/delay_seconds',
+    },
+    {
       name: 'both run_at and delay_seconds',
       ...draft({ run_at: '2030-01-01T00:00:00Z', delay_seconds: 1 }),
       code: 'invalid_request',

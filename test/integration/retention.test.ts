@@ -123,6 +123,51 @@ describeOnPostgres('retention', (server) => {
     expect(page.items).toHaveLength(200);
   });
 
+  it('R-HA6: a task that is due in months does not keep the inputs of its day', async () => {
+    const engine = await server().open(quickly);
+    const queue = freshQueue();
+    const parameters = { text: 'the far one' };
+    const { taskId } = await engine.submit({
+      taskType: 't',
+      queue,
+      delaySeconds: 86_400,
+      parameters,
+    });
+    const old = await moveToPast(taskId, 1, 2_000);
+    await until('the inputs of the others to be gone', async () => {
+      const rows = await server().sql(
+        `select from sluice.task_inputs where tableoid = 'sluice.task_inputs_20200101'::regclass`,
+      );
+      return rows.length === 1;
+    });
+    expect((await engine.getTask(old)).parameters).toEqual(parameters);
+    await engine.cancelTask(old);
+  });
+
+  /** As if it had been submitted in 2020, with so many others that are purged; answers with its id then. */
+  async function moveToPast(taskId: TaskId, kilobytes: number, others: number): Promise<TaskId> {
+    const [day] = await server().sql<{ id: TaskId }>(
+      `with moved as (
+         update sluice.tasks set id = '016f5e66-e800-7000-8000-000000000000' where id = $1
+         returning id
+       ), made as (select sluice.ensure_inputs_of('2020-01-01'))
+       select moved.id from moved, made`,
+      [taskId],
+    );
+    if (day === undefined) throw new Error('the task was submitted');
+    await server().sql(
+      `insert into sluice.task_inputs
+       select $2, parameters from sluice.task_inputs where task_id = $1
+       union all
+       select ('016f5e66-e801-7000-8000-' || lpad(n::text, 12, '0'))::uuid,
+         to_json((select string_agg(md5(random()::text || n || m), '')
+                  from generate_series(1, 32 * $3::int) m))
+       from generate_series(1, $4::int) n`,
+      [taskId, day.id, kilobytes, others],
+    );
+    return day.id;
+  }
+
   it('a process that only submits purges nothing: it may have other settings', async () => {
     const engine = await server().open(quickly);
     const { queue, taskId } = await deadLetter(engine);

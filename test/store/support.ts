@@ -121,6 +121,8 @@ async function empty(db: Database): Promise<void> {
     delete from sluice.idempotency_keys;
     delete from sluice.workflows;
     delete from sluice.queues;
+    delete from sluice.lanes;
+    delete from sluice.lane_counts;
     delete from sluice.limits;
     delete from sluice.workers;
     delete from sluice.serving;

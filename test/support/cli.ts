@@ -58,6 +58,7 @@ export class CliProcess {
         ...process.env,
         REDIS_URL: undefined,
         NO_COLOR: '1',
+        SLUICE_DRAIN_MS: '0',
         FORCE_COLOR: undefined,
         ...env,
       },

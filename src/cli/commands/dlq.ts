@@ -14,8 +14,9 @@ import type {
   DeadLetterReplay,
 } from '../../protocol/dead-letters-api.js';
 import { defined } from '../../protocol/defined.js';
+import type { ListInclude } from '../../protocol/tasks-api.js';
 import { CliError } from '../failure.js';
-import { limitOption, priorityOption, wholeNumber } from '../options.js';
+import { includeOption, limitOption, priorityOption, wholeNumber } from '../options.js';
 import { printJson, printLine, printNote, printTable } from '../output.js';
 import { readableAge, readableSeconds, readableState } from '../readable.js';
 import { remoteApi, withRemoteOptions, type RemoteOptions } from '../remote.js';
@@ -33,6 +34,7 @@ interface FilterOptions extends RemoteOptions {
 interface ListOptions extends FilterOptions {
   readonly limit: number;
   readonly cursor?: string;
+  readonly include?: readonly ListInclude[];
 }
 
 interface ReplayOptions extends FilterOptions {
@@ -50,6 +52,7 @@ export function dlqCommand(program: Command): void {
   withFilter(dlq.command('list', { isDefault: true }).description('List them, newest first'))
     .addOption(limitOption(20))
     .option('--cursor <cursor>', 'where the last list ended')
+    .addOption(includeOption())
     .action(runList);
   withRemoteOptions(
     dlq.command('analysis').description('Group them by queue, type and error'),
@@ -84,8 +87,8 @@ function instant(text: string): Date {
 
 async function runList(options: ListOptions): Promise<void> {
   const api = await remoteApi(options);
-  const { limit, cursor } = options;
-  const page = await api.listDeadLetters(filterOf(options), defined({ limit, cursor }));
+  const { limit, cursor, include } = options;
+  const page = await api.listDeadLetters(filterOf(options), defined({ limit, cursor, include }));
   if (options.json === true) {
     printJson(deadLetterPageToWire(page));
     return;
@@ -93,7 +96,7 @@ async function runList(options: ListOptions): Promise<void> {
   if (page.items.length === 0) printLine('No dead letters.');
   else printTasks(page.items);
   if (page.nextCursor !== null) {
-    printNote(`${page.totalCount} in all; there are more: --cursor ${page.nextCursor}`);
+    printNote(`${inAll(page.totalCount)} in all; there are more: --cursor ${page.nextCursor}`);
   }
 }
 
@@ -141,7 +144,7 @@ async function runDryRun(
   const { totalCount } = await api.listDeadLetters(filter, { limit: 1 });
   const seconds = Math.max(0, totalCount - 1) / perSecond;
   if (json === true) printJson({ would_replay: totalCount, seconds });
-  else printLine(`${totalCount} would be replayed, over ${readableSeconds(seconds)}`);
+  else printLine(`${inAll(totalCount)} would be replayed, over ${readableSeconds(seconds)}`);
 }
 
 async function runReplayMany(
@@ -162,6 +165,13 @@ async function runReplayMany(
 
 function filterOf({ queue, type: taskType, code, since, until }: FilterOptions): DeadLetterFilter {
   return defined({ queue, taskType, code, since, until });
+}
+
+/** From there on the server counts no further. */
+const mostCounted = 10_000;
+
+function inAll(totalCount: number): string {
+  return totalCount < mostCounted ? String(totalCount) : `${totalCount} or more`;
 }
 
 function printPatterns(patterns: readonly DeadLetterPattern[]): void {

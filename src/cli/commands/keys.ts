@@ -1,7 +1,13 @@
 import { InvalidArgumentError, type Command } from 'commander';
 import { isScope, scopes, type Scope } from '../../domain/scopes.js';
-import type { KeyApi, KeyView } from '../../protocol/keys-api.js';
-import { createdKeyToWire, keyPageToWire, keyToWire } from '../../protocol/keys-wire.js';
+import type { KeyApi, KeyView, SessionView } from '../../protocol/keys-api.js';
+import {
+  createdKeyToWire,
+  keyPageToWire,
+  keyToWire,
+  sessionListToWire,
+  sessionToWire,
+} from '../../protocol/keys-wire.js';
 import { CliError } from '../failure.js';
 import { names } from '../options.js';
 import { paint, printJson, printLine, printNote, printTable } from '../output.js';
@@ -51,6 +57,16 @@ export function keysCommand(program: Command): void {
     keys.command('revoke <id>').description('End one, and whoever signed in with it'),
   );
   revoke.action(async (id: string, options: KeyOptions) => runRevoke(revoke, id, options));
+  const sessions = withKeyOptions(
+    keys.command('sessions <id>').description('List who is signed in with a key'),
+  );
+  sessions.action(async (id: string, options: KeyOptions) => runSessions(sessions, id, options));
+  const signOut = withKeyOptions(
+    keys.command('sign-out <id> <session>').description('End one session of a key'),
+  );
+  signOut.action(async (id: string, session: string, options: KeyOptions) =>
+    runSignOut(signOut, [id, session], options),
+  );
 }
 
 function withKeyOptions(command: Command): Command {
@@ -91,7 +107,24 @@ async function runList(command: Command, options: KeyOptions): Promise<void> {
 async function runRevoke(command: Command, id: string, options: KeyOptions): Promise<void> {
   const key = await withKeys(command, options, (api) => api.revokeKey(id));
   if (options.json === true) printJson(keyToWire(key));
-  else printLine(`${key.id} (${key.name}) is revoked; servers notice within seconds`);
+  else printLine(`${key.id} (${key.name}) is revoked; servers refuse it within a second`);
+}
+
+async function runSessions(command: Command, id: string, options: KeyOptions): Promise<void> {
+  const sessions = await withKeys(command, options, (api) => api.listSessions(id));
+  if (options.json === true) printJson(sessionListToWire(sessions));
+  else if (sessions.length === 0) printLine(`Nobody is signed in with ${id}.`);
+  else printSessions(sessions);
+}
+
+async function runSignOut(
+  command: Command,
+  [id, sessionId]: readonly [string, string],
+  options: KeyOptions,
+): Promise<void> {
+  const session = await withKeys(command, options, (api) => api.endSession(id, sessionId));
+  if (options.json === true) printJson(sessionToWire(session));
+  else printLine(`Session ${session.id} is signed out; servers refuse it within a second`);
 }
 
 /** A flag that names the database or the server counts more than a variable that names the other. */
@@ -161,6 +194,19 @@ function printKeys(keys: readonly KeyView[]): void {
       readableAge(key.createdAt, now),
       key.lastUsedAt === null ? 'never' : readableAge(key.lastUsedAt, now),
       stateText(key, now),
+    ]),
+  );
+}
+
+function printSessions(sessions: readonly SessionView[]): void {
+  const now = new Date();
+  printTable(
+    [{ title: 'session' }, { title: 'from' }, { title: 'signed in' }, { title: 'used' }],
+    sessions.map(({ id, signedInFrom, createdAt, lastUsedAt }) => [
+      id,
+      signedInFrom ?? 'unknown',
+      readableAge(createdAt, now),
+      lastUsedAt === null ? 'never' : readableAge(lastUsedAt, now),
     ]),
   );
 }

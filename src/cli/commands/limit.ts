@@ -11,7 +11,13 @@ import type { QueueChange, QueueView } from '../../protocol/queues-api.js';
 import { queueToWire } from '../../protocol/queues-wire.js';
 import { wholeNumber } from '../options.js';
 import { printFields, printJson, printLine } from '../output.js';
-import { nextTokenText, pauseText, queueLimitsText, tokensText } from '../queue-text.js';
+import {
+  inForceText,
+  nextTokenText,
+  pauseText,
+  queueLimitsText,
+  tokensText,
+} from '../queue-text.js';
 import { ratesOf, withRateOptions, type RateOptions } from '../rates.js';
 import { remoteApi, withRemoteOptions, type RemoteOptions } from '../remote.js';
 
@@ -78,7 +84,8 @@ function keyOf(limit: QueueLimit): string {
 
 async function show(api: SluiceApi, queue: QueueView, isChange: boolean): Promise<void> {
   const isShared = queue.settings.limits.some((limit) => 'use' in limit);
-  printLine(queueLimitsText(queue, isShared ? await api.listLimits() : []));
+  const limits = queueLimitsText(queue, isShared ? await api.listLimits() : []);
+  printLine(limits + inForceText(queue));
   if (isChange) return;
   const { tokens, nextTokenInMs, running } = queue.live;
   const paused = pauseText(queue);

@@ -2,6 +2,7 @@ import { InvalidArgumentError, Option, type Command } from 'commander';
 import type { QueueView } from '../../protocol/queues-api.js';
 import { queueToWire } from '../../protocol/queues-wire.js';
 import { printJson, printLine } from '../output.js';
+import { inForceText } from '../queue-text.js';
 import { remoteApi, withRemoteOptions, type RemoteOptions } from '../remote.js';
 
 interface PauseOptions extends RemoteOptions {
@@ -40,7 +41,7 @@ async function runResume(name: string, options: RemoteOptions): Promise<void> {
 
 function print(queue: QueueView, options: RemoteOptions): void {
   if (options.json === true) printJson(queueToWire(queue));
-  else printLine(`${queue.name} ${stateOf(queue)}`);
+  else printLine(`${queue.name} ${stateOf(queue)}${inForceText(queue)}`);
 }
 
 function stateOf({ settings: { paused, pausedUntil } }: QueueView): string {

@@ -3,13 +3,14 @@ import type { Engine } from '../../engine/open-engine.js';
 import type { RunningServer } from '../../server/serve.js';
 import { describeServeConfig, serveSettings } from '../../runtime/config.js';
 import { CliError } from '../failure.js';
-import { paint, printFields, printLine } from '../output.js';
+import { paint, printFields, printLine, printNote } from '../output.js';
 import { loadServeConfig, withDatabaseOptions, withRedisOption } from '../serve-config.js';
 import { openProvisioner } from '../open-provisioner.js';
 import { withScaleOptions } from '../scale-options.js';
 import { untilShutdown } from '../shutdown.js';
 
 const lookEveryMs = 500;
+const atOnce = 'A second signal ends it at once.';
 
 export function serveCommand(program: Command): void {
   const command = program
@@ -22,6 +23,7 @@ export function serveCommand(program: Command): void {
       '--retain-dead-letters-days <days>',
       `${serveSettings.retainDeadLettersDays.meaning} (30)`,
     )
+    .option('--max-schedule-days <days>', `${serveSettings.maxScheduleDays.meaning} (366)`)
     .option('--no-wait', 'refuse to start when another process serves this database')
     .option('--heartbeat-seconds <seconds>', `${serveSettings.heartbeatIntervalMs.meaning} (10)`)
     .option('--lease-seconds <seconds>', `${serveSettings.leaseMs.meaning} (30)`)
@@ -34,6 +36,7 @@ export function serveCommand(program: Command): void {
     .option('--open-metrics', 'answer /metrics without a key')
     .option('--trust-proxy <networks>', serveSettings.trustProxy.meaning)
     .option('--max-connections <n>', `${serveSettings.maxConnections.meaning} (10,000)`)
+    .option('--drain-seconds <seconds>', `${serveSettings.drainMs.meaning} (5)`)
     .option('--log-level <level>', serveSettings.logLevel.meaning)
     .option('--log-payloads', serveSettings.logPayloads.meaning);
   withScaleOptions(withRedisOption(withDatabaseOptions(command))).action(async () =>
@@ -52,7 +55,7 @@ async function runServe(command: Command): Promise<void> {
   const { host, port, database, redisUrl, waitForTurn, logLevel } = config;
   const { heartbeatIntervalMs, leaseMs, wakeOrder, retainEndedDays, retainDeadLettersDays } =
     config;
-  const { maxActive, maxActiveMedium, maxActiveLow } = config;
+  const { maxScheduleDays, maxActive, maxActiveMedium, maxActiveLow } = config;
   const { submitLimitPerKey, submitLimitPerUser } = config;
   const { corsOrigins, openMetrics, trustProxy } = config;
   const server = await serve({
@@ -68,6 +71,7 @@ async function runServe(command: Command): Promise<void> {
       wakeOrder,
       retainEndedDays,
       retainDeadLettersDays,
+      maxScheduleDays,
       maxActive,
       maxActiveMedium,
       maxActiveLow,
@@ -84,7 +88,12 @@ async function runServe(command: Command): Promise<void> {
     throw explain(error, port);
   });
   // Before it says that it is ready: whoever reads that may want it to stop at once.
-  const stopped = untilShutdown(() => server.close());
+  const stopped = untilShutdown((signal) => {
+    // Ctrl-C is of a person, who waits; SIGTERM of a service manager, with load balancers in front.
+    const drainMs = signal === 'SIGTERM' ? config.drainMs : 0;
+    if (drainMs > 0) printNote(`Stopping: answers for ${drainMs / 1000} s more. ${atOnce}`);
+    return server.close({ drainMs });
+  });
   const ready = `Sluice is ready at ${paint('bold', server.url)}`;
   const [standby] = standbys;
   printLine(standby === undefined ? ready : `Sluice stands by at ${server.url}: ${standby}`);

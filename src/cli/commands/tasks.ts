@@ -1,9 +1,9 @@
 import { Option, type Command } from 'commander';
 import { taskStates, type TaskState } from '../../domain/task-state.js';
 import { taskPageToWire } from '../../protocol/tasks-wire.js';
-import type { TaskView } from '../../protocol/tasks-api.js';
+import type { ListedTask, ListInclude } from '../../protocol/tasks-api.js';
 import { defined } from '../../protocol/defined.js';
-import { limitOption } from '../options.js';
+import { includeOption, limitOption } from '../options.js';
 import { printJson, printLine, printNote, printTable } from '../output.js';
 import { readableAge, readableState } from '../readable.js';
 import { remoteApi, withRemoteOptions, type RemoteOptions } from '../remote.js';
@@ -17,6 +17,7 @@ interface TasksCommandOptions extends RemoteOptions {
   readonly tag?: string;
   readonly limit: number;
   readonly cursor?: string;
+  readonly include?: readonly ListInclude[];
 }
 
 export function tasksCommand(program: Command): void {
@@ -30,17 +31,18 @@ export function tasksCommand(program: Command): void {
     .option('--workflow <id>', 'only of this workflow')
     .option('--tag <tag>', 'only with this tag')
     .addOption(limitOption(20))
-    .option('--cursor <cursor>', 'where the last list ended');
+    .option('--cursor <cursor>', 'where the last list ended')
+    .addOption(includeOption());
   withRemoteOptions(command).action(runTasks);
 }
 
 async function runTasks(options: TasksCommandOptions): Promise<void> {
   const api = await remoteApi(options);
   const { status, queue, type: taskType, user: userId, workflow: workflowId, tag } = options;
-  const { limit, cursor } = options;
+  const { limit, cursor, include } = options;
   const page = await api.listTasks(
     defined({ status, queue, taskType, userId, workflowId, tag }),
-    defined({ limit, cursor }),
+    defined({ limit, cursor, include }),
   );
   if (options.json === true) {
     printJson(taskPageToWire(page));
@@ -51,7 +53,7 @@ async function runTasks(options: TasksCommandOptions): Promise<void> {
   if (page.nextCursor !== null) printNote(`There are more: --cursor ${page.nextCursor}`);
 }
 
-export function printTasks(tasks: readonly TaskView[]): void {
+export function printTasks(tasks: readonly ListedTask[]): void {
   const now = new Date();
   printTable(
     [

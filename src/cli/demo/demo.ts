@@ -7,7 +7,7 @@ import { HttpApi } from '../../client/http-api.js';
 import { priorityOf, type Priority } from '../../domain/priority.js';
 import { hasEnded } from '../../domain/task-state.js';
 import type { SluiceApi } from '../../protocol/api.js';
-import type { TaskDraft, TaskView } from '../../protocol/tasks-api.js';
+import type { ListedTask, TaskDraft } from '../../protocol/tasks-api.js';
 import { CliError } from '../failure.js';
 import { paint, printLine } from '../output.js';
 import { everyPage } from '../pages.js';
@@ -114,7 +114,7 @@ async function runWatched(
   api: SluiceApi,
   drafts: readonly TaskDraft[],
   totals: ReadonlyMap<string, number>,
-): Promise<{ submitted: ReadonlySet<string>; found: readonly TaskView[] }> {
+): Promise<{ submitted: ReadonlySet<string>; found: readonly ListedTask[] }> {
   const following = new AbortController();
   const counts = new TaskCounts();
   await followTasks(url, (event) => counts.note(event), following.signal);
@@ -170,7 +170,7 @@ async function allEnded(
   api: SluiceApi,
   counts: TaskCounts,
   submitted: ReadonlySet<string>,
-): Promise<readonly TaskView[]> {
+): Promise<readonly ListedTask[]> {
   for (let looks = 0; ; looks += 1) {
     const { completed, givenUp } = counts.of(null);
     if (completed + givenUp >= submitted.size || looks % 50 === 49) {

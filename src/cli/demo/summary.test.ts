@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { TaskView } from '../../protocol/tasks-api.js';
+import type { ListedTask } from '../../protocol/tasks-api.js';
 import { describeTally, quantile, tally } from './summary.js';
 
 describe('the summary of the demo', () => {
@@ -25,7 +25,7 @@ describe('the summary of the demo', () => {
       { taskId: 'a', status: 'completed' },
       { taskId: 'b', status: 'dead_letter' },
       { taskId: 'somebody else', status: 'completed' },
-    ] as unknown as TaskView[];
+    ] as unknown as ListedTask[];
     const result = tally(new Set(['a', 'b', 'c']), found);
     expect(describeTally(result)).toBe('3 submitted, 1 completed, 1 lost');
   });

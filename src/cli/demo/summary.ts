@@ -1,5 +1,5 @@
 import { priorities } from '../../domain/priority.js';
-import type { TaskView } from '../../protocol/tasks-api.js';
+import type { ListedTask } from '../../protocol/tasks-api.js';
 import { printLine, printTable } from '../output.js';
 import { readableSeconds } from '../readable.js';
 
@@ -10,7 +10,7 @@ export interface Tally {
   readonly lost: number;
 }
 
-export function tally(submitted: ReadonlySet<string>, found: readonly TaskView[]): Tally {
+export function tally(submitted: ReadonlySet<string>, found: readonly ListedTask[]): Tally {
   const ours = found.filter(({ taskId }) => submitted.has(taskId));
   const completed = ours.filter(({ status }) => status === 'completed').length;
   return { submitted: submitted.size, completed, lost: submitted.size - ours.length };
@@ -20,7 +20,7 @@ export function describeTally({ submitted, completed, lost }: Tally): string {
   return `${submitted} submitted, ${completed} completed, ${lost} lost`;
 }
 
-export function printSummary(tasks: readonly TaskView[], queues: readonly string[]): void {
+export function printSummary(tasks: readonly ListedTask[], queues: readonly string[]): void {
   printTable(
     [
       { title: 'queue' },
@@ -48,7 +48,7 @@ export function printSummary(tasks: readonly TaskView[], queues: readonly string
   printLine(`Half of them waited less than: ${waits.join(', ')}`);
 }
 
-function row(title: string, tasks: readonly TaskView[]): string[] {
+function row(title: string, tasks: readonly ListedTask[]): string[] {
   const waits = waitsOf(tasks);
   return [
     title,
@@ -61,14 +61,14 @@ function row(title: string, tasks: readonly TaskView[]): string[] {
 }
 
 /** From submit to the start of the last attempt. */
-function waitsOf(tasks: readonly TaskView[]): number[] {
+function waitsOf(tasks: readonly ListedTask[]): number[] {
   return tasks.flatMap(({ createdAt, startedAt }) =>
     startedAt === null ? [] : [(startedAt.getTime() - createdAt.getTime()) / 1000],
   );
 }
 
-function perSecond(tasks: readonly TaskView[]): number {
-  const times = (pick: (task: TaskView) => Date | null) =>
+function perSecond(tasks: readonly ListedTask[]): number {
+  const times = (pick: (task: ListedTask) => Date | null) =>
     tasks.map(pick).flatMap((time) => (time === null ? [] : [time.getTime()]));
   const first = times(({ createdAt }) => createdAt).reduce((a, b) => Math.min(a, b), Infinity);
   const last = times(({ completedAt }) => completedAt).reduce((a, b) => Math.max(a, b), 0);

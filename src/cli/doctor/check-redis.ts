@@ -1,4 +1,8 @@
-import { openRedis, RedisTooOldError, type RedisConnection } from '../../ready/redis/connection.js';
+import {
+  openRedis,
+  RedisRefusedError,
+  type RedisConnection,
+} from '../../ready/redis/connection.js';
 import {
   isTooOld,
   mayEvict,
@@ -15,8 +19,8 @@ export async function checkRedis(url: string): Promise<readonly Check[]> {
   try {
     connection = await openRedis(url, silentLog);
   } catch (error) {
-    if (!(error instanceof RedisTooOldError)) throw error;
-    return [failed('Redis', error.message, `Upgrade to ${neededVersion} or later.`)];
+    if (!(error instanceof RedisRefusedError)) throw error;
+    return [failed('Redis', error.message, error.advice)];
   }
   try {
     return await checkConnection(connection, url);

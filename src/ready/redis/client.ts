@@ -32,6 +32,8 @@ export function createClient(address: RedisAddress): RedisClient {
           // A command that was under way when its node went may have been done: never twice.
           retryDelayOnFailover: 0,
           retryDelayOnClusterDown: 0,
+          // It was not done, since its slot moves to another node: 16 times at most.
+          retryDelayOnTryAgain: 20,
         },
       );
   }

@@ -6,10 +6,14 @@ import { createTestRedis } from '../../../test/support/redis.js';
 import { getFreePort } from '../../../test/support/services/free-port.js';
 import { startRedisCluster } from '../../../test/support/services/redis-cluster.js';
 import { startSentinel } from '../../../test/support/services/redis-sentinel.js';
-import { startRedis, type RunningRedis } from '../../../test/support/services/redis-server.js';
+import {
+  askRedis,
+  startRedis,
+  type RunningRedis,
+} from '../../../test/support/services/redis-server.js';
 import { until } from '../../../test/support/until.js';
 import { silentLog } from '../../runtime/log.js';
-import { openRedis, RedisTooOldError, type RedisConnection } from './connection.js';
+import { openRedis, RedisRefusedError, type RedisConnection } from './connection.js';
 
 const closing: (() => Promise<unknown>)[] = [];
 
@@ -107,12 +111,23 @@ describe('a standalone Redis', () => {
     expect(connection.trouble()).not.toContain('wrong@');
   });
 
-  it('that may evict keys is warned of, once', async () => {
+  it('R-HA5: that may evict keys is refused at the start, with what to do', async () => {
     const server = await ownRedis(['--maxmemory-policy', 'allkeys-lru']);
+    await expect(openRedis(server.url, silentLog)).rejects.toThrow(RedisRefusedError);
+    await expect(openRedis(server.url, silentLog)).rejects.toThrow(
+      /maxmemory-policy is allkeys-lru.*config set maxmemory-policy noeviction/,
+    );
+  });
+
+  it('R-HA5: that may evict keys later is warned of, once', async () => {
+    const server = await ownRedis();
     const { log, lines } = keptLog();
     const connection = await open(server.url, log);
-    expect(connection.trouble()).toBeNull();
-    expect(lines).toEqual([
+    await askRedis(server.url, 'config', 'set', 'maxmemory-policy', 'allkeys-lru');
+    await askRedis(server.url, 'client', 'kill', 'type', 'normal');
+    await until('the warning', () => lines.some((line) => 'maxmemoryPolicy' in line));
+    await until('the return', () => connection.trouble() === null);
+    expect(lines.filter((line) => 'maxmemoryPolicy' in line)).toEqual([
       expect.objectContaining({
         maxmemoryPolicy: 'allkeys-lru',
         msg: expect.any(String) as string,
@@ -122,8 +137,8 @@ describe('a standalone Redis', () => {
 
   it('that is too old is refused, naming its version', async () => {
     const url = await pretendRedis('6.0.16');
-    await expect(openRedis(url, silentLog)).rejects.toThrow(RedisTooOldError);
-    await expect(openRedis(url, silentLog)).rejects.toThrow(/Redis 6\.0\.16 .*6\.2 or later/);
+    await expect(openRedis(url, silentLog)).rejects.toThrow(RedisRefusedError);
+    await expect(openRedis(url, silentLog)).rejects.toThrow(/6\.0\.16 is too old.*6\.2 or later/);
   });
 
   it('closing ends it whatever state it is in, also twice', async () => {

@@ -26,14 +26,26 @@ export interface RedisConnection {
   close(): Promise<void>;
 }
 
-export class RedisTooOldError extends Error {
-  override readonly name = 'RedisTooOldError';
+/** This Redis must not be used as it is. */
+export class RedisRefusedError extends Error {
+  override readonly name = 'RedisRefusedError';
+  readonly advice: string;
+
+  constructor(fault: string, advice: string) {
+    super(`${fault}. ${advice}`);
+    this.advice = advice;
+  }
 }
+
+const upgrade = `It must be ${neededVersion} or later.`;
+const stopEviction =
+  'Set maxmemory-policy to noeviction: "redis-cli config set maxmemory-policy noeviction", and the same in ' +
+  'redis.conf or in the settings of your provider.';
 
 const lookEveryMs = 5_000;
 const lookAgainMs = 200;
 
-/** Resolves also when Redis is away, and goes on trying. Throws when it is too old to be used. */
+/** Resolves also when Redis is away, and goes on trying. Throws when it is too old, or evicts keys. */
 export async function openRedis(url: string, log: Logger): Promise<RedisConnection> {
   const address = parseRedisUrl(url);
   if (address === null) throw new Error(`A Redis URL must be like ${redisUrlExamples}.`);
@@ -57,7 +69,8 @@ class WatchedConnection implements RedisConnection {
   readonly #watch: Loop;
   #subscriber: RedisClient | null = null;
   #trouble: string | null;
-  #refusal: RedisTooOldError | null = null;
+  #refusal: RedisRefusedError | null = null;
+  #wasWelcome = false;
   #lossIsTold = false;
   #evictionIsTold = false;
   #closing: Promise<void> | null = null;
@@ -93,7 +106,7 @@ class WatchedConnection implements RedisConnection {
     return this.#trouble;
   }
 
-  refusal(): RedisTooOldError | null {
+  refusal(): RedisRefusedError | null {
     return this.#refusal;
   }
 
@@ -138,8 +151,11 @@ class WatchedConnection implements RedisConnection {
       if (this.#trouble !== null) await findNodes(this.client);
       const facts = await readServerFacts(this.client);
       const old = facts.find(({ version }) => isTooOld(version));
-      if (old !== undefined) this.#refuse(old.version);
-      else this.#welcome(facts.find(({ evictionPolicy }) => mayEvict(evictionPolicy)));
+      const evicting = facts.find(({ evictionPolicy }) => mayEvict(evictionPolicy));
+      if (old !== undefined) this.#refuse(`${old.version} is too old`, upgrade);
+      else if (evicting !== undefined && !this.#wasWelcome) {
+        this.#refuse(evictionFault(evicting.evictionPolicy), stopEviction);
+      } else this.#welcome(evicting);
       await this.#pingSubscriber();
       return lookEveryMs;
     } catch (error) {
@@ -153,13 +169,15 @@ class WatchedConnection implements RedisConnection {
     if (this.#subscriber?.status === 'ready') await this.#subscriber.ping().catch(() => undefined);
   }
 
+  /** One that begins to evict later is used on: a server that stops would do more harm than a lost key. */
   #welcome(evicting: { readonly evictionPolicy: string } | undefined): void {
     if (this.#closing !== null || this.client.status !== 'ready') return;
+    this.#wasWelcome = true;
     if (evicting !== undefined && !this.#evictionIsTold) {
       this.#evictionIsTold = true;
       this.#log.warn(
         { maxmemoryPolicy: evicting.evictionPolicy },
-        'Redis may evict keys when its memory is full: set maxmemory-policy to noeviction',
+        `Redis may evict keys when its memory is full. ${stopEviction}`,
       );
     }
     if (this.#trouble === null) return;
@@ -178,22 +196,25 @@ class WatchedConnection implements RedisConnection {
     }
   }
 
-  #refuse(version: string): void {
-    const message = `Redis ${version} at ${this.#name} is too old: it must be ${neededVersion} or later`;
-    this.#refusal = new RedisTooOldError(message);
+  #refuse(fault: string, advice: string): void {
+    this.#refusal = new RedisRefusedError(`Redis at ${this.#name}: ${fault}`, advice);
     this.#lose(this.#refusal);
   }
 
   #lose(error: Error): void {
     if (this.#closing !== null) return;
     this.#trouble =
-      error instanceof RedisTooOldError
+      error instanceof RedisRefusedError
         ? error.message
         : `Redis at ${this.#name} can't be used: ${error.message}`;
     if (!this.#lossIsTold) this.#log.warn({ reason: this.#trouble }, 'Redis is away');
     this.#lossIsTold = true;
     this.#judge();
   }
+}
+
+function evictionFault(policy: string): string {
+  return `its maxmemory-policy is ${policy}, so that it may delete parts of the ready queue when its memory is full`;
 }
 
 /** Resolves when it is gone; answers that are under way are waited for. */

@@ -149,7 +149,7 @@ describe('Redis that is away', () => {
       await queue.confirm([{ taskId, grant: '1.1' }]);
       await queue.refund([{ taskId, grant: '1.1' }]);
       await queue.remove([taskId]);
-      expect(await queue.configure({ limits: [], queues: [settled] })).toBe(false);
+      expect(await queue.configure({ limits: [], queues: [settled] })).toBeNull();
       expect(await queue.live('q')).toMatchObject({ running: 0, oldestAgeMs: null, buckets: [] });
       expect(await queue.position(taskId, 10)).toBeNull();
       expect(await queue.listOut(null, 10)).toEqual({ entries: [], next: null });

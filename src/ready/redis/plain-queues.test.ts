@@ -153,7 +153,9 @@ class History {
           pausedForMs,
           probes: null,
         };
-        return this.#agree((queue) => queue.configure({ limits: [], queues: [told] }));
+        return this.#agree(async (queue) => {
+          return (await queue.configure({ limits: [], queues: [told] })) !== null;
+        });
       }
       case 'advance':
         this.#pair.clock.advance(step.ms);
@@ -168,10 +170,12 @@ class History {
     expect(kinds.filter((kind) => !stay.includes(kind))).toEqual([]);
   }
 
-  /** Of keys in Redis. */
+  /** Of keys in Redis that hold more than their mark. */
   async kinds(): Promise<string[]> {
     const { prefix } = this.#pair;
-    const keys = await connection.client.keys(`${prefix}*`);
+    const found = await connection.client.keys(`${prefix}*`);
+    const areBlank = await Promise.all(found.map(isBlank));
+    const keys = found.filter((_, index) => areBlank[index] !== true);
     return keys.map((key) => key.slice(`${prefix}${layout}`.length).replace(/:.*/s, ''));
   }
 
@@ -412,3 +416,16 @@ describe('a window with a tail', () => {
     expect(await history.kinds()).toContain('w');
   });
 });
+
+/** Of those that are always there: nothing but its mark. */
+async function isBlank(key: string): Promise<boolean> {
+  const { client } = connection;
+  switch (await client.type(key)) {
+    case 'hash':
+      return (await client.hlen(key)) === 1 && (await client.hexists(key, '')) === 1;
+    case 'zset':
+      return (await client.zcard(key)) === 1 && (await client.zscore(key, '')) !== null;
+    default:
+      return false;
+  }
+}

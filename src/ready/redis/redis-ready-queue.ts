@@ -5,6 +5,7 @@ import type { Bus } from '../../runtime/bus.js';
 import type {
   BucketLevel,
   Configuration,
+  Configured,
   Finished,
   Grant,
   LiveQueue,
@@ -24,6 +25,7 @@ import type {
   WindowLook,
 } from '../ready-queue.js';
 import { byRows, byWindows, inChunks } from './in-chunks.js';
+import type { RedisConnection } from './connection.js';
 import { KeptFinishes, type KeptFinish } from './kept-finishes.js';
 import { offerArguments, placeArguments, windowArguments } from './line-arguments.js';
 import { inParts, packConfiguration } from './packed-settings.js';
@@ -44,6 +46,7 @@ import {
 import { Restoring } from './restoring.js';
 import type { Script } from './script.js';
 import { RedisAwayError, ScriptRunner, type ScriptRunnerOptions } from './script-runner.js';
+import { audit } from './scripts/audit.js';
 import { configure } from './scripts/configure.js';
 import { confirm } from './scripts/confirm.js';
 import { leave, listBehind, look } from './scripts/line.js';
@@ -76,6 +79,9 @@ const atOnce = 1_000;
 
 const positionsAtOnce = 250;
 
+/** Queues of an audit: about a millisecond. */
+const auditedAtOnce = 100;
+
 /** New sources may come while a take learns of those before them; then it is made again. */
 const maxTakeAttempts = 20;
 
@@ -93,23 +99,30 @@ export class RedisReadyQueue implements ReadyQueue {
   readonly #sources = new SourceList();
   readonly #kept = new KeptFinishes();
   readonly #stopListening: () => void;
+  readonly #connection: RedisConnection;
   /** Whoever submits asks for one: those that come together are one script. */
   readonly #positions = new Batcher<Asked, number | null>({
     flush: (asked) => this.#findPositions(asked),
     maxItems: positionsAtOnce,
     concurrency: 2,
   });
+  #auditedTo = '0';
   #toldLevels = { generation: '', number: '0' };
 
   constructor({ bus, ...options }: RedisReadyQueueOptions) {
     this.#runner = new ScriptRunner(options);
     this.#restoring = new Restoring(this.#runner);
     this.#wakes = new WakeRelay(bus);
+    this.#connection = options.connection;
     this.#stopListening = options.connection.onReturn(() => void this.#tellKept());
   }
 
   async beginRestore(generation: number): Promise<'yours' | 'busy' | 'open'> {
-    return unlessAway('busy', () => this.#restoring.begin(generation));
+    return unlessAway('busy', async () => {
+      const begun = await this.#restoring.begin(generation);
+      if (begun === 'open') await this.#audit();
+      return begun;
+    });
   }
 
   async restore(state: ReadyState): Promise<boolean> {
@@ -218,14 +231,17 @@ export class RedisReadyQueue implements ReadyQueue {
     });
   }
 
-  async configure(change: Configuration): Promise<boolean> {
-    return unlessAway(false, async () => {
+  async configure(change: Configuration): Promise<Configured | null> {
+    return unlessAway<Configured | null>(null, async () => {
+      let configured: Configured | null = null;
       for (const part of inParts(change)) {
         const reply = await this.#runner.run(configure, '', packConfiguration(part));
-        if (reply === 'closed') return false;
-        this.#tellWakes(reply);
+        if (reply === 'closed') return null;
+        const [generation, lastGrant, wakes = []] = listOf(reply);
+        this.#tellWakes(wakes);
+        configured = { generation: Number(generation), lastGrant: Number(lastGrant) };
       }
-      return true;
+      return configured;
     });
   }
 
@@ -279,6 +295,10 @@ export class RedisReadyQueue implements ReadyQueue {
     return this.#runner.trouble();
   }
 
+  onReturn(listener: () => void): () => void {
+    return this.#connection.onReturn(listener);
+  }
+
   /** What is in Redis stays: it is not this process's alone. */
   async close(): Promise<void> {
     this.#stopListening();
@@ -305,6 +325,11 @@ export class RedisReadyQueue implements ReadyQueue {
       }
       return { kind: 'offered', outcomes };
     });
+  }
+
+  /** A stretch of all queues each time. What is missing closes the contents. */
+  async #audit(): Promise<void> {
+    this.#auditedTo = String(await this.#runner.run(audit, this.#auditedTo, auditedAtOnce));
   }
 
   async #look(windows: readonly Window[], isFeeding: 0 | 1): Promise<readonly WindowLook[]> {

@@ -7,7 +7,7 @@ import { placeArguments } from './line-arguments.js';
 import { RedisAwayError, type ScriptRunner } from './script-runner.js';
 import { configure } from './scripts/configure.js';
 import { leave } from './scripts/line.js';
-import { begin, open, renew, resume, wipe } from './scripts/restore.js';
+import { begin, discard, open, renew, resume, wipe } from './scripts/restore.js';
 
 const renewEveryMs = 3_000;
 /** Whoever asked for the restore and does not come back with it is not waited for any longer. */
@@ -18,6 +18,7 @@ const atOnce = 1_000;
 export class Restoring {
   readonly #runner: ScriptRunner;
   #token: string | null = null;
+  #isInParts = false;
   #renewal: NodeJS.Timeout | null = null;
 
   constructor(runner: ScriptRunner) {
@@ -27,8 +28,9 @@ export class Restoring {
   async begin(generation: number): Promise<'yours' | 'busy' | 'open'> {
     const token = this.#token ?? randomUUID();
     const answer = await this.#runner.run(begin, token, generation);
-    if (answer !== 'yours') return answer === 'open' ? 'open' : 'busy';
+    if (answer === 'open' || answer === 'busy') return answer;
     this.#token = token;
+    if (answer === 'in parts') this.#isInParts = true;
     this.#keepPlace(token);
     return 'yours';
   }
@@ -75,12 +77,22 @@ export class Restoring {
   ): Promise<boolean> {
     const tokens = new Map(levels.map(({ bucket, tokens }) => [bucket, tokens]));
     return (
+      (!this.#isInParts || (await this.#discard(token))) &&
       (await this.#wipe(token)) &&
       (await this.#configure(token, configuration, tokens)) &&
       (await this.#resume(token, running)) &&
       (await this.#leave(token, behind)) &&
       (await this.#runner.run(open, token, generation)) === 'open'
     );
+  }
+
+  /** All that is there, by name: a search over every key of this Redis. */
+  async #discard(token: string): Promise<boolean> {
+    for await (const keys of this.#runner.keys()) {
+      if ((await this.#runner.run(discard, token, ...keys)) === 'lost') return false;
+    }
+    this.#isInParts = false;
+    return true;
   }
 
   async #wipe(token: string): Promise<boolean> {

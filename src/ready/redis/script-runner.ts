@@ -1,3 +1,4 @@
+import { Cluster } from 'ioredis';
 import type { Clock } from '../../runtime/clock.js';
 import type { Logger } from '../../runtime/log.js';
 import type { RedisConnection } from './connection.js';
@@ -5,7 +6,12 @@ import type { Script } from './script.js';
 
 /** Redis can't do it now. Nothing is wrong with what was asked. */
 export class RedisAwayError extends Error {
-  override readonly name = 'RedisAwayError';
+  override readonly name: string = 'RedisAwayError';
+}
+
+/** A part of the contents is missing in Redis. They are closed by now, and to be filled anew. */
+export class PartLostError extends RedisAwayError {
+  override readonly name = 'PartLostError';
 }
 
 export type Reply = string | number | null | readonly Reply[];
@@ -29,14 +35,19 @@ export const layout = '3:';
 /** Runs scripts by their hash, and tells once when Redis stops answering them. */
 export class ScriptRunner {
   readonly #connection: RedisConnection;
-  readonly #prefix: string;
+  /**
+   * The prefix itself, a key that never exists, and one that usually does. While their slot moves to another
+   * node of a cluster, no node has both: each answers "try again", and the script runs on neither. With one key
+   * alone it would run on the node that does not own the slot yet, and write there what the move brings.
+   */
+  readonly #keys: readonly [string, string];
   readonly #clock: Clock | null;
   readonly #log: Logger;
   #trouble: string | null = null;
 
   constructor({ connection, prefix, clock, log }: ScriptRunnerOptions) {
     this.#connection = connection;
-    this.#prefix = prefix + layout;
+    this.#keys = [prefix + layout, `${prefix}${layout}meta`];
     this.#clock = clock ?? null;
     this.#log = log;
     // Whether it serves is found out anew.
@@ -60,6 +71,14 @@ export class ScriptRunner {
       return reply;
     } catch (error) {
       if (!(error instanceof Error)) throw error;
+      const lost = /PARTLOST (.*?)(?: script: .*)?$/.exec(error.message)?.[1];
+      if (lost !== undefined) {
+        this.#log.warn(
+          { part: lost },
+          'a part of the ready queue is missing in Redis; it is filled anew',
+        );
+        throw new PartLostError(lost, { cause: error });
+      }
       if (!isAway(error)) {
         throw new Error(`the script ${script.name} failed: ${error.message}`, { cause: error });
       }
@@ -68,14 +87,29 @@ export class ScriptRunner {
     }
   }
 
+  /** All names of our keys, some at a time. */
+  async *keys(): AsyncGenerator<readonly string[]> {
+    const { client } = this.#connection;
+    const match = `${this.#keys[0].replace(/[\\*?[\]]/g, '\\$&')}*`;
+    for (const node of client instanceof Cluster ? client.nodes('master') : [client]) {
+      let cursor = '0';
+      do {
+        const [next, found] = await unlessClosed(node.scan(cursor, 'MATCH', match, 'COUNT', 1_000));
+        yield found;
+        cursor = next;
+      } while (cursor !== '0');
+    }
+  }
+
   async #evaluate({ sha, text }: Script, values: readonly Argument[]): Promise<Reply> {
     const { client } = this.#connection;
-    const rest = [this.#prefix, this.#clock === null ? '' : this.#clock.nowMs(), ...values];
+    const now = this.#clock === null ? '' : this.#clock.nowMs();
+    const rest = [...this.#keys, now, ...values];
     try {
-      return (await client.evalsha(sha, 1, ...rest)) as Reply;
+      return (await client.evalsha(sha, 2, ...rest)) as Reply;
     } catch (error) {
       if (!(error instanceof Error) || !error.message.startsWith('NOSCRIPT')) throw error;
-      return (await client.eval(text, 1, ...rest)) as Reply;
+      return (await client.eval(text, 2, ...rest)) as Reply;
     }
   }
 
@@ -92,11 +126,19 @@ export class ScriptRunner {
 }
 
 /**
- * An answer of Redis that says "not now": it loads its data, is a replica, has lost its cluster, is
- * full, or is busy. Redis 6 puts what went wrong inside a script in the middle of the message.
+ * An answer of Redis that says "not now": it loads its data, is a replica, has lost its cluster, moves our
+ * slot to another node, is full, or is busy. Redis 6 puts what went wrong inside a script in the middle of the message.
  */
 const notNow =
-  /\b(READONLY|LOADING|CLUSTERDOWN|MASTERDOWN|TRYAGAIN|MOVED|ASK|BUSY|NOREPLICAS|MISCONF|OOM|UNKILLABLE)\b/;
+  /\b(READONLY|LOADING|CLUSTERDOWN|MASTERDOWN|TRYAGAIN|MOVED|ASK|BUSY|NOREPLICAS|MISCONF|OOM|UNKILLABLE|non local key)\b/;
+
+async function unlessClosed<T>(answer: Promise<T>): Promise<T> {
+  try {
+    return await answer;
+  } catch (error) {
+    throw new RedisAwayError(String(error), { cause: error });
+  }
+}
 
 function isAway(error: Error): boolean {
   // Whatever is not an answer of Redis is the lack of one: closed, refused, timed out.

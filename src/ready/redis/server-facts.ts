@@ -41,7 +41,7 @@ export function isTooOld(version: string): boolean {
 
 export const neededVersion = leastVersion.join('.');
 
-/** Under any other policy a full Redis throws parts of the ready queue away. */
+/** Under any other policy a full Redis may delete keys that it was not asked to delete. */
 export function mayEvict(evictionPolicy: string): boolean {
   return evictionPolicy !== '' && evictionPolicy !== 'noeviction';
 }

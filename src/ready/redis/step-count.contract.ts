@@ -6,12 +6,13 @@ import { leave, listBehind, look } from './scripts/line.js';
 import { offer } from './scripts/offer.js';
 import { finish, refund } from './scripts/release.js';
 import { remove } from './scripts/remove.js';
-import { begin, open, renew, resume, wipe } from './scripts/restore.js';
+import { audit } from './scripts/audit.js';
+import { begin, discard, open, renew, resume, wipe } from './scripts/restore.js';
 import { levels, listOut, live, missing, positions } from './scripts/seeing.js';
 import { take } from './scripts/take.js';
 
 const scripts: readonly Script[] = [
-  ...[begin, configure, confirm, finish, leave, levels, listBehind, listOut, live, look, missing],
+  ...[audit, begin, configure, confirm, discard, finish, leave, levels, listBehind, listOut, live, look, missing],
   ...[offer, open, positions, refund, remove, renew, resume, take, wipe],
 ];
 
@@ -53,17 +54,17 @@ export function countSteps(connection: RedisConnection): {
   const bySha = new Map(scripts.map((script) => [script.sha, script]));
   const { client } = connection;
   let found = { script: '', steps: 0 };
-  const run = async (script: Script, ...rest: readonly (string | number)[]) => {
+  const run = async (script: Script, keys: number, ...rest: readonly (string | number)[]) => {
     await client.set(stepsKey, 0);
-    const reply = await client.eval(withCount(script), 1, ...rest);
+    const reply = await client.eval(withCount(script), keys, ...rest);
     const steps = Number(await client.get(stepsKey));
     if (steps > found.steps) found = { script: script.name, steps };
     return reply;
   };
-  const evalsha = (sha: string, _keys: number, ...rest: readonly (string | number)[]) => {
+  const evalsha = (sha: string, keys: number, ...rest: readonly (string | number)[]) => {
     const script = bySha.get(sha);
     if (script === undefined) throw new Error('a script that is not counted');
-    return run(script, ...rest);
+    return run(script, keys, ...rest);
   };
   const countingClient = new Proxy(client, {
     get: (target, name) => (name === 'evalsha' ? evalsha : Reflect.get(target, name, target)),

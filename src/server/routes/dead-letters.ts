@@ -17,7 +17,7 @@ import {
 import { replaySchema, taskSchema } from '../../protocol/tasks-schema.js';
 import { replayFromWire, taskToWire } from '../../protocol/tasks-wire.js';
 import type { App, AppParts } from '../app-parts.js';
-import { pageOf } from './page.js';
+import { listOf } from './page.js';
 
 const tags = ['Dead letters'];
 
@@ -35,7 +35,7 @@ export function deadLetterRoutes(app: App, { api }: AppParts): void {
     },
     async ({ query }) =>
       deadLetterPageToWire(
-        await api.listDeadLetters(deadLetterFilterFromWire(query), pageOf(query)),
+        await api.listDeadLetters(deadLetterFilterFromWire(query), listOf(query)),
       ),
   );
 

@@ -5,12 +5,17 @@ import {
   keyParamsSchema,
   keySchema,
   listKeysQuerySchema,
+  sessionListSchema,
+  sessionParamsSchema,
+  sessionSchema,
 } from '../../protocol/keys-schema.js';
 import {
   createdKeyToWire,
   keyDraftFromWire,
   keyPageToWire,
   keyToWire,
+  sessionListToWire,
+  sessionToWire,
 } from '../../protocol/keys-wire.js';
 import type { App, AppParts } from '../app-parts.js';
 import { pageOf } from './page.js';
@@ -55,13 +60,44 @@ export function keyRoutes(app: App, { api }: AppParts): void {
         tags,
         summary: 'Revoke an API key',
         description:
-          'It counts on every server within seconds, also for calls that wait. Again gives the ' +
-          'same answer.',
+          'Every server refuses it within a second, with all sessions of it and calls that wait. ' +
+          'Again gives the same answer.',
         params: keyParamsSchema,
         response: { 200: keySchema },
       },
       config: { scope: 'admin', refusals: ['key_not_found'] },
     },
     async ({ params }) => keyToWire(await api.revokeKey(params.key_id)),
+  );
+
+  app.get(
+    '/api/v1/keys/:key_id/sessions',
+    {
+      schema: {
+        tags,
+        summary: 'List who signed in with an API key',
+        description: 'Sessions that are good, the newest first: 20 at most.',
+        params: keyParamsSchema,
+        response: { 200: sessionListSchema },
+      },
+      config: { scope: 'admin', refusals: ['key_not_found'] },
+    },
+    async ({ params }) => sessionListToWire(await api.listSessions(params.key_id)),
+  );
+
+  app.delete(
+    '/api/v1/keys/:key_id/sessions/:session_id',
+    {
+      schema: {
+        tags,
+        summary: 'Sign somebody out',
+        description:
+          'Every server refuses the session within a second. Again gives the same answer.',
+        params: sessionParamsSchema,
+        response: { 200: sessionSchema },
+      },
+      config: { scope: 'admin', refusals: ['session_not_found'] },
+    },
+    async ({ params }) => sessionToWire(await api.endSession(params.key_id, params.session_id)),
   );
 }

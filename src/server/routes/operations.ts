@@ -11,7 +11,7 @@ const liveSchema = Type.Object({
 const degradedSchema = Type.Object({ status: Type.Literal('degraded'), reason: Type.String() });
 
 /** None of them changes anything. */
-export function operationRoutes(app: App, { health, metrics, doors }: AppParts): void {
+export function operationRoutes(app: App, { health, metrics, doors, drain }: AppParts): void {
   app.get(
     '/healthz',
     {
@@ -37,12 +37,14 @@ export function operationRoutes(app: App, { health, metrics, doors }: AppParts):
       schema: {
         tags,
         summary: 'This server can serve',
-        description: 'Postgres and the ready queue answer, and it does not stand by.',
+        description:
+          'Postgres and the ready queue answer, and it neither stands by nor was told to stop.',
         response: { 200: statusSchema('ready') },
       },
       config: { scope: 'open', refusals: ['unavailable', 'standby'] },
     },
     async () => {
+      if (drain.hasBegun) throw new SluiceError('unavailable', 'This server was told to stop');
       const readiness = await health.readiness();
       if (!readiness.ready) throw new SluiceError(readiness.code, readiness.reason);
       return { status: 'ready' };

@@ -30,7 +30,7 @@ import type { App, AppParts } from '../app-parts.js';
 import { callerOf } from '../caller.js';
 import { refuseEnded, type OpenRequests } from '../open-requests.js';
 import { readDraft, readDraftHeaders } from '../task-drafts.js';
-import { pageOf } from './page.js';
+import { listOf } from './page.js';
 
 const tags = ['Tasks'];
 const defaultWaitSeconds = 30;
@@ -70,7 +70,7 @@ export function taskRoutes(app: App, { api, taskBytes }: AppParts, open: OpenReq
       config: { scope: 'read' },
     },
     async ({ query }) =>
-      taskPageToWire(await api.listTasks(taskFilterFromWire(query), pageOf(query))),
+      taskPageToWire(await api.listTasks(taskFilterFromWire(query), listOf(query))),
   );
 
   app.post(

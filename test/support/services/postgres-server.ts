@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { existsSync, readdirSync, rmSync } from 'node:fs';
+import { existsSync, readdirSync, realpathSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { Client } from 'pg';
 import { getFreePort } from './free-port.js';
@@ -26,7 +26,14 @@ export async function startPostgres(
   return { url: given, stop: () => Promise.resolve() };
 }
 
-async function startOwnPostgres(options: PostgresOptions): Promise<MortalServer> {
+/** A standby that follows the server at the URL, which is one of our own. `select pg_promote()` makes it a primary. */
+export function startStandby(primaryUrl: string): Promise<MortalServer> {
+  return startOwnPostgres({ primaryUrl });
+}
+
+async function startOwnPostgres(
+  options: PostgresOptions & { readonly primaryUrl?: string },
+): Promise<MortalServer> {
   const command = getServerProgram({
     program: 'postgres',
     folders: postgresFolders,
@@ -37,7 +44,9 @@ async function startOwnPostgres(options: PostgresOptions): Promise<MortalServer>
   const user = unprivilegedUser('postgres');
   const folder = createTemporaryFolder('sluice-postgres-', user);
   const dataFolder = join(folder, 'data');
-  createCluster(join(dirname(command), 'initdb'), folder, dataFolder, user);
+  const programs = dirname(realpathSync(command));
+  if (options.primaryUrl === undefined) createCluster(programs, folder, dataFolder, user);
+  else copyCluster(programs, options.primaryUrl, folder, dataFolder, user);
 
   const port = await getFreePort();
   const url = `postgresql://postgres@127.0.0.1:${port}/postgres`;
@@ -82,19 +91,32 @@ function installationFolder(): string[] {
 }
 
 function createCluster(
-  initdb: string,
+  programs: string,
   folder: string,
   dataFolder: string,
   user: UserIds | undefined,
 ): void {
   const options = ['--no-sync', '--username=postgres', '--auth=trust'];
   const encoding = ['--encoding=UTF8', '--locale=C'];
+  runIn(folder, join(programs, 'initdb'), ['-D', dataFolder, ...options, ...encoding], user);
+}
+
+/** `-R`: it begins as a standby of that server. */
+function copyCluster(
+  programs: string,
+  primaryUrl: string,
+  folder: string,
+  dataFolder: string,
+  user: UserIds | undefined,
+): void {
+  const options = ['--no-sync', '--checkpoint=fast', '--wal-method=stream', '-R'];
+  const args = ['-D', dataFolder, '-d', primaryUrl, ...options];
+  runIn(folder, join(programs, 'pg_basebackup'), args, user);
+}
+
+function runIn(folder: string, program: string, args: string[], user: UserIds | undefined): void {
   try {
-    execFileSync(initdb, ['-D', dataFolder, ...options, ...encoding], {
-      ...user,
-      cwd: folder,
-      stdio: 'pipe',
-    });
+    execFileSync(program, args, { ...user, cwd: folder, stdio: 'pipe' });
   } catch (error) {
     rmSync(folder, { recursive: true, force: true });
     throw error;

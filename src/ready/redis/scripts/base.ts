@@ -1,6 +1,6 @@
 /**
  * What every script begins with. All keys are made from the prefix, which is `KEYS[1]` and holds the
- * hash tag: whatever a script touches is in one slot.
+ * hash tag: whatever a script touches is in one slot. `KEYS[2]` is there for a cluster: see `ScriptRunner`.
  *
  * Numbers that are handed to Redis are printed so that they come back unchanged; those that are
  * joined to a text lose digits past the 14th, so they are formatted first.
@@ -30,6 +30,20 @@ local meta = {
   isReopening = found[8] ~= false,
 }
 local isOpen = meta.generation ~= false
+
+-- A part of the contents is gone, deleted or evicted: the rest is closed, and filled anew.
+local function missPart(name)
+  call('HDEL', metaKey, 'generation', 'run')
+  call('HSET', metaKey, 'lost', name)
+  error('PARTLOST ' .. name)
+end
+
+-- Each of these has a mark, field or member '', from the opening on: it is never deleted for being empty.
+if isOpen and call('EXISTS', entriesKey, outKey, prefix .. 'states', prefix .. 'settings', prefix .. 'idle',
+  prefix .. 'changed', prefix .. 'windows', prefix .. 'tails', prefix .. 'left',
+  prefix .. 'members') < 10 then
+  missPart('one of those that are always there')
+end
 
 local function runOfServer()
   return string.match(call('INFO', 'server'), 'run_id:(%x+)')

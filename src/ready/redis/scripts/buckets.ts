@@ -26,6 +26,8 @@ local function loadBucket(name)
     }
     local elapsed = now - tonumber(field[6])
     bucket.level = math.min(bucket.capacity, tonumber(field[5]) + elapsed * bucket.gain)
+  elseif call('ZSCORE', changedKey, name) then
+    missPart(key)
   end
   buckets[name] = bucket
   return bucket

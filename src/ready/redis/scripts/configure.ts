@@ -172,10 +172,10 @@ saveSources()
 saveBuckets()
 saveQueues()
 saveMeta()
-return wakes
+return { meta.generation or '', whole(meta.counter), wakes }
 `;
 
-/** Newer versions of limits and of the settings of queues. Limits first. */
+/** Newer versions of limits and of the settings of queues. Limits first. Answers with the last number before. */
 export const configure = script(
   'configure',
   ...[base, queues, ageing, windows, sources, buckets, wakes, building, putting, body],

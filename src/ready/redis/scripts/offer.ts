@@ -46,7 +46,8 @@ for number = 1, windowCount do
   numberOf[name] = numberOf[name] == nil and number
 end
 local states = readFields(statesKey, names)
-local lineRecords = call('EXISTS', leftKey) == 1 and readForWindows(leftKey) or {}
+-- One is its mark.
+local lineRecords = call('HLEN', leftKey) > 1 and readForWindows(leftKey) or {}
 
 local function rankOf(number)
   return byte(fieldOf(number)) - 48

@@ -12,11 +12,13 @@ local generation = ARGV[3]
 if meta.generation == generation and isOfThisRun() then return 'open' end
 local holder = call('GET', buildingKey)
 if holder and holder ~= token then return 'busy' end
+-- With a part missing, what is left of the rest is not found from key to key.
+local isWhole = found[3] and call('HEXISTS', metaKey, 'lost') == 0
 call('SET', buildingKey, token, 'PX', ${buildingMs})
 call('HDEL', metaKey, 'generation', 'run')
 call('HSET', metaKey, 'begun', now)
 saveMeta()
-return 'yours'
+return isWhole and 'yours' or 'in parts'
 `;
 
 const renewBody = String.raw`
@@ -102,6 +104,13 @@ local token = ARGV[2]
 local generation = ARGV[3]
 
 if not isStillBuilding(token) then return 'lost' end
+for _, kind in ipairs({ 'entries', 'states', 'settings', 'windows', 'tails', 'left', 'members' }) do
+  call('HSET', prefix .. kind, '', '')
+end
+call('ZADD', outKey, '-inf', '')
+call('ZADD', prefix .. 'changed', '-inf', '')
+call('ZADD', prefix .. 'idle', '+inf', '')
+call('HDEL', metaKey, 'lost')
 call('HSET', metaKey, 'generation', generation, 'run', runOfServer(),
   'sources', generation .. '.' .. whole(nextNumber()) .. ':0')
 call('DEL', buildingKey)
@@ -109,7 +118,20 @@ saveMeta()
 return 'open'
 `;
 
-/** Closes the queue for a restore, unless it has this generation or another process is at it. */
+const discardBody = String.raw`
+local token = ARGV[2]
+
+if not isStillBuilding(token) then return 'lost' end
+for at = 3, #ARGV do
+  if ARGV[at] ~= metaKey and ARGV[at] ~= buildingKey then call('UNLINK', ARGV[at]) end
+end
+return 'discarded'
+`;
+
+/**
+ * Closes the queue for a restore, unless it has this generation or another process is at it. In parts: older
+ * contents are not whole, and are to be discarded by the names of their keys.
+ */
 export const begin = script('begin', base, beginBody);
 
 /** Keeps the place of the process that restores. */
@@ -117,6 +139,9 @@ export const renew = script('renew', base, building, renewBody);
 
 /** Deletes what is left of older contents, some of it at a time. */
 export const wipe = script('wipe', base, building, wipeBody);
+
+/** Deletes older contents by the names of their keys. */
+export const discard = script('discard', base, building, discardBody);
 
 /** Brings back what runs. */
 export const resume = script('resume', base, queues, entries, building, resumeBody);

@@ -45,7 +45,7 @@ local function lowerTo(unsaved, lane, score)
   if score < huge and (not before or score < before) then setScore(unsaved, lane, score) end
 end
 
-local registerSource, registerAll, saveEmptied, saveSources
+local registerSource, registerAll, saveEmptied, saveSources, limitsOf
 
 do
 local function saveScores(unsaved, kind)
@@ -90,7 +90,7 @@ do
 local isFilling, unregistered = {}, {}
 
 -- The names of the limits that the queues of a source share.
-local function limitsOf(source)
+function limitsOf(source)
   return string.gmatch(string.match(source, '^[^\n]*'), '[^\t]+')
 end
 
@@ -253,6 +253,13 @@ local function reopenLater(name)
   meta.isReopening = true
 end
 
+-- They are parked until they are opened.
+function wild.popReopened(name)
+  local keys = call('SPOP', prefix .. 'reopening-of:' .. name, ${maxReopened})
+  callWithAll('SADD', prefix .. 'parked-of:' .. name, keys)
+  return keys
+end
+
 -- Lanes of a queue that has opened, to be reopened now; the rest of many is left to later takes.
 local function parkedToOpen(queue)
   local name = queue.name
@@ -267,7 +274,7 @@ local function parkedToOpen(queue)
   else
     reopenLater(name)
   end
-  return call('SPOP', laterKey, ${maxReopened})
+  return wild.popReopened(name)
 end
 
 local function openParkedLanes(queue)

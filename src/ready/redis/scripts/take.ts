@@ -46,7 +46,8 @@ local function makeWildcards()
   local keys, isFound = {}, {}
   for index = 1, #found[2], 2 do
     local key = sub(found[2][index], 2)
-    if not isFound[key] then keys[#keys + 1] = key end
+    -- One is its mark.
+    if key ~= '' and not isFound[key] then keys[#keys + 1] = key end
     isFound[key] = true
   end
   meta.wildcards = found[1] == '0' and 'all' or found[1]

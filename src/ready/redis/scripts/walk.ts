@@ -193,7 +193,7 @@ function reopenSome()
     return
   end
   isCutShort = true
-  local keys = call('SPOP', prefix .. 'reopening-of:' .. name, ${maxReopened})
+  local keys = wild.popReopened(name)
   loadLanes(keys, 1)
   for _, key in ipairs(keys) do
     local lane = loadLane(key)
@@ -272,7 +272,12 @@ function saveWalk()
       openLane(lane)
     elseif lane.storedScore then
       local score = scoreOf(levelOf(headOf(lane)), lane.queue.turn)
-      if score ~= lane.storedScore then setScore(unsavedIndex, lane, score) end
+      -- A wildcard lane was not told when others took its first entries: its level may be another.
+      if score ~= lane.storedScore and lane.isWildcard then
+        openLane(lane)
+      elseif score ~= lane.storedScore then
+        setScore(unsavedIndex, lane, score)
+      end
     end
   end
   saveSources()

@@ -135,6 +135,7 @@ function readWindows()
     if stored == longMark then
       becomeLong(window)
       window.wasLong = true
+      if call('EXISTS', window.key) == 0 then missPart(window.key) end
     elseif stored then
       window.text = stored
     end

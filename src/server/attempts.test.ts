@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { FailedAttempts, networkOf } from './failed-attempts.js';
+import { Attempts, networkOf } from './attempts.js';
 
-describe('failed attempts', () => {
+describe('attempts', () => {
   it('R-AD6: after ten in a minute the address is blocked for the rest of it', () => {
-    const failures = new FailedAttempts();
+    const failures = new Attempts();
     for (let n = 0; n < 10; n++) {
       expect(failures.blockedForMs('10.0.0.1', n * 1_000)).toBeNull();
       failures.note('10.0.0.1', n * 1_000);
@@ -14,7 +14,7 @@ describe('failed attempts', () => {
   });
 
   it('R-AD6: remembers a bounded number of addresses', () => {
-    const failures = new FailedAttempts({ attempts: 1, addresses: 3 });
+    const failures = new Attempts({ attempts: 1, remembered: 3 });
     for (let n = 1; n <= 5; n++) failures.note(`10.0.0.${n}`, 0);
     const blocked = [1, 2, 3, 4, 5].filter((n) => failures.blockedForMs(`10.0.0.${n}`, 0) !== null);
     expect(blocked).toEqual([3, 4, 5]);

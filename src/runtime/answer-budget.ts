@@ -1,0 +1,91 @@
+import { getHeapStatistics } from 'node:v8';
+import { SluiceError } from '../domain/errors.js';
+import { bounds } from '../protocol/bounds.js';
+
+/** Measured: a byte of "[{},{}]" becomes 22 bytes of heap when it is parsed, and there is other work. */
+const heapBytesPerByte = 32;
+const defaultWaitMs = 5_000;
+
+interface Waiting {
+  readonly bytes: number;
+  readonly admit: () => void;
+}
+
+/**
+ * Bytes of answers that are read from Postgres or sent to callers at once, however many ask. Who reads an
+ * answer reserves the most that it may become; who sends one holds its real size until it is sent.
+ */
+export class AnswerBudget {
+  readonly #maxBytes: number;
+  readonly #waitMs: number;
+  readonly #waiting: Waiting[] = [];
+  #bytes = 0;
+
+  /** The largest answer passes twice at least. */
+  constructor({
+    maxBytes = getHeapStatistics().heap_size_limit / heapBytesPerByte,
+    waitMs = defaultWaitMs,
+  } = {}) {
+    this.#maxBytes = Math.max(2 * bounds.answerBytes, maxBytes);
+    this.#waitMs = waitMs;
+  }
+
+  get room(): number {
+    return Math.max(0, this.#maxBytes - this.#bytes);
+  }
+
+  /** At once, room or not. Answers with how to give it back. */
+  hold(bytes: number): () => void {
+    this.#bytes += bytes;
+    let isHeld = true;
+    return () => {
+      if (!isHeld) return;
+      isHeld = false;
+      this.#bytes -= bytes;
+      this.#admit();
+    };
+  }
+
+  /** Waits for room, in order, and reserves it while `read` runs. Refused when none comes in time. */
+  async within<Answer>(bytes: number, read: () => Promise<Answer>): Promise<Answer> {
+    const isFree = this.#waiting.length === 0 && bytes <= this.room;
+    const free = isFree ? this.hold(bytes) : await this.#wait(bytes);
+    try {
+      return await read();
+    } finally {
+      free();
+    }
+  }
+
+  #wait(bytes: number): Promise<() => void> {
+    return new Promise((resolve, reject) => {
+      const timer = setTimeout(() => {
+        this.#waiting.splice(this.#waiting.indexOf(waiting), 1);
+        reject(noRoom());
+        this.#admit();
+      }, this.#waitMs);
+      const admit = () => {
+        clearTimeout(timer);
+        resolve(this.hold(bytes));
+      };
+      const waiting = { bytes, admit };
+      this.#waiting.push(waiting);
+    });
+  }
+
+  #admit(): void {
+    for (;;) {
+      const [first] = this.#waiting;
+      if (first === undefined || first.bytes > this.room) return;
+      this.#waiting.shift();
+      first.admit();
+    }
+  }
+}
+
+function noRoom(): SluiceError {
+  const detail =
+    'Too many large answers are under way. Ask again in a second, for fewer tasks or without ' +
+    'parameters and results.';
+  return new SluiceError('unavailable', detail, { retryAfterSeconds: 1 });
+}
