@@ -4,6 +4,7 @@ import { foreignAnswers } from './scenarios/foreign-answers.js';
 import { missingPartitions } from './scenarios/missing-partitions.js';
 import { rollingRestarts } from './scenarios/rolling-restarts.js';
 import { revokedSessions } from './scenarios/revoked-sessions.js';
+import { taskTypes } from './scenarios/task-types.js';
 
 await runLab({
   name: 'hardening',
@@ -12,5 +13,5 @@ await runLab({
 locks, full disks, huge answers, expensive reads, hostile names, a Redis that loses keys or hangs. Each
 scenario has a small version in \`npm test\`. How each is measured: \`npm run hardening -- --help\` and the
 README of the lab.`,
-  scenarios: [foreignAnswers, rollingRestarts, revokedSessions, missingPartitions],
+  scenarios: [foreignAnswers, rollingRestarts, revokedSessions, missingPartitions, taskTypes],
 });
