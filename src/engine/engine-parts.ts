@@ -93,7 +93,7 @@ export function joinParts(
       fence.refusedSoon(entries);
     },
   });
-  const lanes = new Lanes(context, queues);
+  const lanes = new Lanes(context, queues, () => serving.notServing() === null);
   const submit = new Submit(context, {
     recent,
     claim,

@@ -47,15 +47,17 @@ interface KnownQueue {
 export class Lanes {
   readonly #context: EngineContext;
   readonly #settings: QueueDirectory;
+  readonly #isServing: () => boolean;
   readonly #queues = new Map<string, KnownQueue>();
   readonly #entering: Batcher<EnteringLane, boolean>;
   #size = 0;
   /** Most of a batch is of one lane. */
   #latest: KnownLane | null = null;
 
-  constructor(context: EngineContext, settings: QueueDirectory) {
+  constructor(context: EngineContext, settings: QueueDirectory, isServing: () => boolean) {
     this.#context = context;
     this.#settings = settings;
+    this.#isServing = isServing;
     this.#entering = new Batcher({
       flush: (lanes) => enterLanes(context.db, lanes, instant(context)),
       maxItems: 1_000,
@@ -105,6 +107,8 @@ export class Lanes {
   }
 
   #isFree(name: string, queue: KnownQueue, nowMs: number): boolean {
+    // Whoever does not serve may not have read the newest settings.
+    if (!this.#isServing()) return false;
     if (this.#settings.settingsOf(name).maxLanes < leastWithFree) return false;
     if (queue.lanes.size < freeLanes) return true;
     for (const [key, { untilMs }] of queue.lanes) if (untilMs <= nowMs) queue.lanes.delete(key);
@@ -123,15 +127,13 @@ export class Lanes {
       await Promise.all(free.map((known) => this.#entering.add(this.#entry(known, nowMs))));
     }
     const entered: KnownLane = { lane, untilMs: startsAtMs(use, nowMs) + keptForMs };
-    const entry = this.#entry(entered, nowMs);
-    if (!(await this.#entering.add(entry))) return refusalFor(lane.queue, entry.maxLanes);
+    if (!(await this.#entering.add(this.#entry(entered, nowMs)))) return refusalFor(lane.queue);
     this.#remember(queue, routingGroupKey(lane), entered);
     return null;
   }
 
   #entry({ lane, untilMs }: KnownLane, nowMs: number): EnteringLane {
-    const { maxLanes } = this.#settings.settingsOf(lane.queue);
-    return { ...lane, keptForMs: Math.max(keptForMs, untilMs - nowMs), maxLanes };
+    return { ...lane, keptForMs: Math.max(keptForMs, untilMs - nowMs) };
   }
 
   #queueOf(name: string): KnownQueue {
@@ -159,13 +161,12 @@ function startsAtMs({ runAt, delaySeconds }: LaneUse, nowMs: number): number {
   return delaySeconds === null ? nowMs : nowMs + delaySeconds * 1_000;
 }
 
-function refusalFor(queue: string, maxLanes: number): Refusal {
-  const count = maxLanes.toLocaleString('en-US');
+function refusalFor(queue: string): Refusal {
   return {
     code: 'too_many_lanes',
     detail:
-      `Queue ${queue} has ${count} lanes, combinations of task type and required capabilities, ` +
-      'and max_lanes allows no more. Nothing was accepted. Put data that varies into the ' +
+      `Queue ${queue} has as many lanes, combinations of task type and required capabilities, as ` +
+      'its setting max_lanes allows. Nothing was accepted. Put data that varies into the ' +
       'parameters, not into the task type; or raise max_lanes of the queue.',
     retryAfterSeconds,
   };

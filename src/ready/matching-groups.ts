@@ -49,7 +49,10 @@ export class MatchingGroups<G extends Group> {
 
   add(group: G): void {
     let groups = this.#byType.get(group.taskType);
-    if (groups === undefined) this.#byType.set(group.taskType, (groups = new Map()));
+    if (groups === undefined) {
+      groups = new Map<string, G>();
+      this.#byType.set(group.taskType, groups);
+    }
     groups.set(group.key, group);
     this.#forget(group.taskType);
   }
@@ -80,8 +83,7 @@ export class MatchingGroups<G extends Group> {
   }
 
   #remember(key: string, found: Remembered<G>): void {
-    const isFull =
-      this.#remembered.size >= maxRemembered || this.#bytes + found.bytes > maxBytes;
+    const isFull = this.#remembered.size >= maxRemembered || this.#bytes + found.bytes > maxBytes;
     if (isFull) this.#forgetAll();
     this.#remembered.set(key, found);
     this.#bytes += found.bytes;

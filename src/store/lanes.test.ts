@@ -2,8 +2,10 @@ import { expect, it } from 'vitest';
 
 import { atSecond, seedTask, zero } from '../../test/store/seed.js';
 import { describeOnEveryDatabase, describeOnPostgres } from '../../test/store/support.js';
+import { defaultQueueSettings } from '../domain/queue-settings.js';
 import type { Database } from './database.js';
 import { enterLanes, purgeLanes, type EnteringLane } from './lanes.js';
+import { putQueue } from './queues.js';
 
 const minuteMs = 60_000;
 
@@ -13,9 +15,12 @@ function lane(taskType: string, change: Partial<EnteringLane> = {}): EnteringLan
     taskType,
     capabilities: [],
     keptForMs: minuteMs,
-    maxLanes: 3,
     ...change,
   };
+}
+
+async function allow(db: Database, maxLanes: number): Promise<void> {
+  await putQueue(db, 'q', { ...defaultQueueSettings, maxLanes }, zero);
 }
 
 async function counted(db: Database): Promise<unknown[]> {
@@ -24,13 +29,14 @@ async function counted(db: Database): Promise<unknown[]> {
 
 describeOnEveryDatabase('lanes', (db) => {
   it('R-HA3: a queue has so many lanes at most; those it has are let in again', async () => {
+    await allow(db(), 3);
     const types = ['a', 'b', 'c', 'd'].map((taskType) => lane(taskType));
     expect(await enterLanes(db(), types, zero)).toEqual([true, true, true, false]);
     expect(await enterLanes(db(), types.toReversed(), zero)).toEqual([false, true, true, true]);
     const elsewhere = lane('d', { queue: 'other' });
     expect(await enterLanes(db(), [elsewhere], zero)).toEqual([true]);
-    const raised = lane('d', { maxLanes: 4 });
-    expect(await enterLanes(db(), [raised, lane('a')], zero)).toEqual([true, true]);
+    await allow(db(), 4);
+    expect(await enterLanes(db(), [lane('d'), lane('a')], zero)).toEqual([true, true]);
     expect(await counted(db())).toEqual([
       { queue: 'other', lanes: 1 },
       { queue: 'q', lanes: 4 },
@@ -38,12 +44,14 @@ describeOnEveryDatabase('lanes', (db) => {
   });
 
   it('R-HA3: capability sets are lanes as task types are', async () => {
+    await allow(db(), 3);
     const sets = [[], ['x'], ['x', 'y"{},'], ['y']];
     const lanes = sets.map((capabilities) => lane('t', { capabilities }));
     expect(await enterLanes(db(), lanes, zero)).toEqual([true, true, true, false]);
   });
 
   it('R-HA3: a lane that was not entered again gives up its place, unless something waits in it', async () => {
+    await allow(db(), 3);
     await enterLanes(db(), [lane('a'), lane('b'), lane('c')], zero);
     await seedTask(db(), { queue: 'q', taskType: 'b', status: 'queued' });
     await enterLanes(db(), [lane('c')], atSecond(30));
@@ -67,8 +75,9 @@ describeOnEveryDatabase('lanes', (db) => {
 describeOnPostgres('lanes over many connections', (postgres) => {
   it('R-HA3: the number holds while many enter and purge at once', async () => {
     const { db } = postgres();
+    await allow(db, 20);
     const rounds = Array.from({ length: 40 }, (_, round) =>
-      Array.from({ length: 10 }, (__, index) => lane(`t${(7 * round + index) % 50}`, { maxLanes: 20 })),
+      Array.from({ length: 10 }, (__, index) => lane(`t${(7 * round + index) % 50}`)),
     );
     const answers = await Promise.all([
       ...rounds.map((lanes) => enterLanes(db, lanes, zero)),

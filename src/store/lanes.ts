@@ -5,8 +5,6 @@ import type { Database, Instant, Queryable } from './database.js';
 export interface EnteringLane extends Lane {
   /** A lane that is not entered again is kept for this long at least. */
   readonly keptForMs: number;
-  /** How many lanes its queue may have. */
-  readonly maxLanes: number;
 }
 
 /**
@@ -16,12 +14,12 @@ export interface EnteringLane extends Lane {
 const enterSql = `
 select n::integer as n, sluice.enter_lane(
   queue, task_type, capabilities,
-  coalesce($6::timestamptz, now()) + kept_for_ms * interval '1 ms', max_lanes
+  coalesce($5::timestamptz, now()) + kept_for_ms * interval '1 ms'
 ) as is_in
 from (
-  select n, queue, task_type, capabilities::text[] as capabilities, kept_for_ms, max_lanes
-  from unnest($1::text[], $2::text[], $3::text[], $4::float8[], $5::integer[]) with ordinality
-    as lane (queue, task_type, capabilities, kept_for_ms, max_lanes, n)
+  select n, queue, task_type, capabilities::text[] as capabilities, kept_for_ms
+  from unnest($1::text[], $2::text[], $3::text[], $4::float8[]) with ordinality
+    as lane (queue, task_type, capabilities, kept_for_ms, n)
   order by queue collate "C", task_type collate "C", capabilities collate "C"
   offset 0
 ) as lane`;
@@ -37,7 +35,6 @@ export async function enterLanes(
     column(lanes, ({ taskType }) => taskType),
     column(lanes, ({ capabilities }) => arrayLiteral(capabilities)),
     column(lanes, ({ keptForMs }) => keptForMs),
-    column(lanes, ({ maxLanes }) => maxLanes),
     now,
   ]);
   const isIn = new Map(rows.map((row) => [row.n, row.is_in]));

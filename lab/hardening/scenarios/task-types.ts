@@ -68,7 +68,7 @@ async function measure(lab: Lab, ready: 'memory' | 'redis'): Promise<Row[]> {
         measured: count(refused),
         numbers: { refused, types },
       },
-      `${count(types - lanes)}`,
+      count(types - lanes),
       refused === types - lanes,
     ),
     ...Object.entries(took).map(([what, tookMs]) =>

@@ -12,7 +12,21 @@ import { levels, listOut, live, missing, positions } from './scripts/seeing.js';
 import { take } from './scripts/take.js';
 
 const scripts: readonly Script[] = [
-  ...[audit, begin, configure, confirm, discard, finish, leave, levels, listBehind, listOut, live, look, missing],
+  ...[
+    audit,
+    begin,
+    configure,
+    confirm,
+    discard,
+    finish,
+    leave,
+    levels,
+    listBehind,
+    listOut,
+    live,
+    look,
+    missing,
+  ],
   ...[offer, open, positions, refund, remove, renew, resume, take, wipe],
 ];
 
@@ -67,13 +81,14 @@ export function countSteps(connection: RedisConnection): {
     return run(script, keys, ...rest);
   };
   const countingClient = new Proxy(client, {
-    get: (target, name) => (name === 'evalsha' ? evalsha : Reflect.get(target, name, target)),
+    get: (target, name): unknown =>
+      name === 'evalsha' ? evalsha : Reflect.get(target, name, target),
   });
   const counted = new Proxy(connection, {
-    get: (target, name) => {
+    get: (target, name): unknown => {
       if (name === 'client') return countingClient;
       const value: unknown = Reflect.get(target, name, target);
-      return typeof value === 'function' ? value.bind(target) : value;
+      return typeof value === 'function' ? (value.bind(target) as unknown) : value;
     },
   });
   return {
