@@ -45,7 +45,7 @@ export function checkLimits(peaks: readonly Peak[]): Finding[] {
  * By the times of the database. A claim that was committed while its connection broke has reached
  * nobody: its slot and its tokens are given to others, and it goes back without having run.
  */
-function attemptsOf({ rows, begins }: ChaosHistory, queue: string): readonly Attempt[] {
+export function attemptsOf({ rows, begins }: ChaosHistory, queue: string): readonly Attempt[] {
   const begun = new Set(begins.map(({ taskId, attempt }) => `${taskId} ${attempt}`));
   return rows
     .filter((row) => row.queue === queue)

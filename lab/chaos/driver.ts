@@ -3,6 +3,7 @@ import { HttpApi } from '../../src/client/http-api.js';
 import { SluiceError } from '../../src/domain/errors.js';
 import type { TaskId } from '../../src/domain/ids.js';
 import type { SluiceApi } from '../../src/protocol/api.js';
+import type { QueueChange } from '../../src/protocol/queues-api.js';
 import type { Acknowledged } from './history.js';
 import type { PlannedTask, queues, Unit, Workload } from './workload.js';
 
@@ -32,9 +33,17 @@ export class Driver {
   }
 
   async configure(changes: typeof queues): Promise<void> {
-    for (const [name, change] of Object.entries(changes)) {
-      await this.#insist((api) => api.putQueue(name, change));
-    }
+    for (const [name, change] of Object.entries(changes)) await this.change(name, change);
+  }
+
+  /** How often it had to be sent: an unanswered change may be carried out later. */
+  async change(name: string, change: QueueChange): Promise<number> {
+    let sent = 0;
+    await this.#insist((api) => {
+      sent += 1;
+      return api.putQueue(name, change);
+    });
+    return sent;
   }
 
   start(): void {

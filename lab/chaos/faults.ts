@@ -1,22 +1,35 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { startMisleadingProxy } from '../../test/support/misleading-proxy.js';
 import { until } from '../../test/support/until.js';
-import type { FaultSpan } from './history.js';
+import { seededRandom } from '../shared/measure.js';
+import type { Driver } from './driver.js';
+import type { FaultSpan, Retune } from './history.js';
 import type { Fault } from './schedule.js';
 import type { Stand } from './stand.js';
+import { retuned } from './workload.js';
 
 /** Ends a run in which something does not come back. */
 const patienceMs = 120_000;
+/** How long starts are watched after a change that was made while Redis hung. */
+const watchedMs = 2_000;
+/** A server that was frozen when a change was sent to it may carry it out this much later. */
+const lateChangeMs = 15_000;
 
 /** Makes the faults of a schedule at their times, and writes down how long each really lasted. */
 export class Faults {
+  readonly retunes: Retune[] = [];
   readonly #stand: Stand;
+  readonly #driver: Driver;
+  /** Until then the queue may be set to its higher bound by a request that was not answered. */
+  #isUncertainUntil = 0;
   readonly #spans: FaultSpan[] = [];
   /** One after the other for each target: what is dead is not killed before it was started. */
   readonly #turns = new Map<string, Promise<void>>();
   #failure: Error | null = null;
 
-  constructor(stand: Stand) {
+  constructor(stand: Stand, driver: Driver) {
     this.#stand = stand;
+    this.#driver = driver;
   }
 
   /** Never waits for anything to settle in between. Resolves when all is up again. */
@@ -40,7 +53,7 @@ export class Faults {
   }
 
   #begin(fault: Fault): void {
-    const turn = fault.kind.startsWith('cut') ? `${fault.kind} ${fault.target}` : fault.target;
+    const turn = turnOf(fault);
     const made = (this.#turns.get(turn) ?? Promise.resolve()).then(() => this.#make(fault));
     this.#turns.set(
       turn,
@@ -59,7 +72,7 @@ export class Faults {
     });
   }
 
-  async #disturb({ kind, target, lastsMs }: Fault): Promise<void> {
+  async #disturb({ kind, target, atMs, lastsMs }: Fault): Promise<void> {
     const { redis, postgres } = this.#stand.services ?? {};
     switch (kind) {
       case 'kill server':
@@ -81,6 +94,9 @@ export class Faults {
         await delay(lastsMs);
         this.#stand.line(kind, target).mend();
         return;
+      case 'mislead worker':
+        await this.#mislead(target, lastsMs);
+        return;
       case 'kill redis':
         await redis?.kill('SIGKILL');
         await delay(lastsMs);
@@ -91,8 +107,17 @@ export class Faults {
         await delay(lastsMs);
         await redis?.kill('SIGCONT');
         return;
+      case 'hang redis':
+        await this.#changeWhileHung(lastsMs);
+        return;
       case 'flush redis':
         await this.#stand.flushRedis();
+        return;
+      case 'erase redis':
+        await this.#stand.eraseOneKey(seededRandom(atMs));
+        return;
+      case 'lock postgres':
+        await postgres?.lockTasks(lastsMs);
         return;
       case 'kill postgres':
         await postgres?.kill();
@@ -101,9 +126,40 @@ export class Faults {
     }
   }
 
+  /** A proxy between the worker and its server answers in the server's place. */
+  async #mislead(target: string, lastsMs: number): Promise<void> {
+    const proxy = await startMisleadingProxy();
+    const line = this.#stand.line('cut worker', target);
+    line.divert(proxy.port);
+    await delay(lastsMs);
+    line.mend();
+    await proxy.close();
+  }
+
+  async #changeWhileHung(lastsMs: number): Promise<void> {
+    const { queue, tight, wide } = retuned;
+    const { redis } = this.#stand.services ?? {};
+    await redis?.kill('SIGSTOP');
+    const [from] = await Promise.all([
+      this.#driver.change(queue, { maxConcurrency: tight }).then(() => Date.now()),
+      delay(lastsMs).then(() => redis?.kill('SIGCONT')),
+    ]);
+    await delay(watchedMs);
+    const isCertain = from > this.#isUncertainUntil;
+    if (isCertain) this.retunes.push({ queue, most: tight, from, to: Date.now() });
+    const sent = await this.#driver.change(queue, { maxConcurrency: wide });
+    if (sent > 1) this.#isUncertainUntil = Date.now() + lateChangeMs;
+  }
+
   async #whenUp({ kind, target }: Fault): Promise<void> {
     if (kind === 'kill server' || kind === 'kill worker') {
       await this.#stand.process(target).ready();
     }
   }
+}
+
+/** Faults of one turn are made one after the other. A misled worker uses the line that a cut ends. */
+function turnOf({ kind, target }: Fault): string {
+  if (kind === 'mislead worker') return `cut worker ${target}`;
+  return kind.startsWith('cut') ? `${kind} ${target}` : target;
 }

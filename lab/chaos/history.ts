@@ -15,6 +15,8 @@ export interface ChaosHistory {
   /** When they were lifted, so that what had gathered behind them could end. */
   readonly limitsUntil: number;
   readonly slots: readonly SlotBound[];
+  /** Lower bounds that were set while Redis hung, by the answers to the driver. */
+  readonly retunes: readonly Retune[];
   /** Which server a worker talks to. */
   readonly serverOf: ReadonlyMap<string, string>;
 }
@@ -86,6 +88,12 @@ export interface SlotBound {
   readonly most: number;
 }
 
+/** From the answer to the change until the next change was sent, no start may exceed `most` at once. */
+export interface Retune extends SlotBound {
+  readonly from: number;
+  readonly to: number;
+}
+
 export type Rule =
   | 'lost'
   | 'completed twice'
@@ -93,6 +101,7 @@ export type Rule =
   | 'one key, two tasks'
   | 'over the limit'
   | 'too many at once'
+  | 'change not kept'
   | 'out of order'
   | 'two members at once'
   | 'run again without a fault'

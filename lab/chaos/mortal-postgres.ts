@@ -1,6 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { Client } from 'pg';
 import { startPostgres } from '../../test/support/services/postgres-server.js';
 import type { MortalServer } from '../../test/support/services/throw-away-server.js';
@@ -36,6 +37,21 @@ export class MortalPostgres {
     children.forEach(killProcess);
     // Started sooner, it would find its memory in use and refuse.
     await until('the processes of Postgres to end', () => !isAnyThere(children), { everyMs: 50 });
+  }
+
+  /** Holds an exclusive lock on the tasks, as a migration or `vacuum full` of somebody does. */
+  async lockTasks(lastsMs: number): Promise<void> {
+    const client = new Client({ connectionString: this.url });
+    client.on('error', () => undefined);
+    await client.connect();
+    try {
+      await client.query('begin');
+      await client.query('lock table sluice.tasks in access exclusive mode');
+      await delay(lastsMs);
+      await client.query('commit');
+    } finally {
+      await client.end().catch(() => undefined);
+    }
   }
 
   restart(): Promise<void> {

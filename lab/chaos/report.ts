@@ -9,6 +9,7 @@ const rules: Readonly<Record<Rule, string>> = {
   'one key, two tasks': 'idempotency keys with more than one task',
   'over the limit': 'queues with more starts in a window than their limit allows',
   'too many at once': 'queues with more at once than their max_concurrency',
+  'change not kept': 'starts beyond a max_concurrency that was lowered while Redis hung',
   'out of order': 'members of a workflow out of order',
   'two members at once': 'members of a workflow at once',
   'run again without a fault': 'attempts that were repeated and that no fault explains',
@@ -56,6 +57,11 @@ function noteRows(run: ChaosRun, again: number): Row[] {
         .map(({ queue, seen, allowed, what }) => `${queue} ${seen} of ${allowed} ${what}`)
         .join(', '),
       numbers: {},
+    }),
+    noted({
+      what: 'changes of max_concurrency while Redis hung; starts that were compared with them',
+      measured: `${count(run.history.retunes.length)}; ${count(run.verdict.startsAfterRetunes)}`,
+      numbers: { retunes: run.history.retunes.length },
     }),
     noted({
       what: 'attempts that were repeated; of these, with a handler that had begun',

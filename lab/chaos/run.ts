@@ -50,7 +50,8 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosRun> {
   const driver = new Driver(stand.serverUrls, new Workload(seed));
   await driver.configure(queues);
   driver.start();
-  const faults = await new Faults(stand).run(schedule, (fault) => say(describeFault(fault)));
+  const faults = new Faults(stand, driver);
+  const spans = await faults.run(schedule, (fault) => say(describeFault(fault)));
   const beganMs = performance.now();
   await driver.stop();
   const limitsUntil = Date.now();
@@ -66,10 +67,11 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosRun> {
     rows: await readRows(stand.database),
     begins,
     completions,
-    faults,
+    faults: spans,
     limits: rateBounds,
     limitsUntil,
     slots: slotBounds,
+    retunes: faults.retunes,
     serverOf: stand.serverOf,
   };
   return {

@@ -8,11 +8,15 @@ export const faultKinds = [
   'kill worker',
   'freeze worker',
   'cut worker',
+  'mislead worker',
   'kill redis',
   'flush redis',
   'freeze redis',
+  'hang redis',
+  'erase redis',
   'cut redis',
   'kill postgres',
+  'lock postgres',
   'cut postgres',
 ] as const;
 
@@ -43,7 +47,7 @@ export const serverNames: Readonly<Record<EngineKind, readonly string[]>> = {
 
 export const workerNames: readonly string[] = ['worker-0', 'worker-1', 'worker-2', 'worker-3'];
 
-/** How long each kind lasts, from and to; a freeze of who holds leases goes beyond the lease. */
+/** How long each kind lasts, from and to. Freezes and table locks last longer than the lease. */
 function lengthsOf(leaseMs: number): Readonly<Record<FaultKind, readonly [number, number]>> {
   const beyondLease = [leaseMs + 500, leaseMs + 2_500] as const;
   return {
@@ -52,11 +56,15 @@ function lengthsOf(leaseMs: number): Readonly<Record<FaultKind, readonly [number
     'kill worker': [0, 3_000],
     'freeze worker': beyondLease,
     'cut worker': [0, leaseMs],
+    'mislead worker': [500, leaseMs],
     'kill redis': [0, 2_000],
     'flush redis': [0, 0],
     'freeze redis': [200, 1_500],
+    'hang redis': [200, 1_500],
+    'erase redis': [0, 0],
     'cut redis': [0, 2_000],
     'kill postgres': [0, 2_000],
+    'lock postgres': beyondLease,
     'cut postgres': [0, 2_000],
   };
 }
@@ -86,7 +94,7 @@ export function drawSchedule(plan: SchedulePlan): readonly Fault[] {
 }
 
 export function describeFault({ kind, target, atMs, lastsMs }: Fault): string {
-  const length = kind === 'flush redis' ? '' : `for ${(lastsMs / 1000).toFixed(1)} s`;
+  const length = lastsMs === 0 ? '' : `for ${(lastsMs / 1000).toFixed(1)} s`;
   const [verb = ''] = kind.split(' ');
   const what = verb === 'cut' ? `cut ${cutEnds(kind, target)}` : `${verb} ${target}`;
   return `${(atMs / 1000).toFixed(1).padStart(7)} s  ${what.padEnd(32)} ${length}`.trimEnd();
@@ -110,12 +118,16 @@ function targetsOf(kind: FaultKind, engine: EngineKind): readonly string[] {
     case 'kill worker':
     case 'freeze worker':
     case 'cut worker':
+    case 'mislead worker':
       return workerNames;
     case 'kill redis':
     case 'flush redis':
     case 'freeze redis':
+    case 'hang redis':
+    case 'erase redis':
       return ['redis'];
     case 'kill postgres':
+    case 'lock postgres':
       return ['postgres'];
   }
 }

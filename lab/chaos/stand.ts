@@ -77,6 +77,18 @@ export class Stand implements AsyncDisposable {
     if (this.#services !== null) await askRedis(this.#services.redis.url, 'flushall');
   }
 
+  /** One key of the ready queue: of any kind with the same chance, then any key of that kind. */
+  async eraseOneKey(random: () => number): Promise<void> {
+    if (this.#services === null) return;
+    const { url } = this.#services.redis;
+    const keys = ((await askRedis(url, 'keys', '*')) as string[]).toSorted();
+    const kinds = [...new Set(keys.map(kindOfKey))];
+    const kind = kinds[Math.floor(random() * kinds.length)];
+    const ofKind = keys.filter((one) => kindOfKey(one) === kind);
+    const key = ofKind[Math.floor(random() * ofKind.length)];
+    if (key !== undefined) await askRedis(url, 'del', key);
+  }
+
   process(name: string): Supervised {
     const process = this.processes.get(name);
     if (process === undefined) throw new Error(`There is no ${name}`);
@@ -185,4 +197,9 @@ export class Stand implements AsyncDisposable {
 
 function portOf(url: string): number {
   return Number(new URL(url).port);
+}
+
+/** `sluice:{installation}:2:parked:…` is a `parked`. */
+function kindOfKey(key: string): string {
+  return key.replace(/^[^}]*\}:\d+:/, '').replace(/:.*/s, '');
 }

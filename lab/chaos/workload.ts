@@ -21,6 +21,8 @@ export interface PlannedTask {
 const limited = { rate: 40, perSeconds: 10, burst: null };
 const bursty = { rate: 20, perSeconds: 10, burst: 10 };
 const narrow = 3;
+/** Its max_concurrency is lowered while Redis hangs, and raised again. */
+export const retuned = { queue: 'retuned', wide: 8, tight: 1 };
 /** What fails here says that the service wants fewer calls, which stops the queue for a second. */
 const pushedBack = 'pushed-back';
 
@@ -28,10 +30,15 @@ export const queues: Readonly<Record<string, QueueChange>> = {
   limited: { limits: [{ unit: 'requests', ...limited }] },
   bursty: { limits: [{ unit: 'requests', ...bursty }] },
   narrow: { maxConcurrency: narrow },
+  [retuned.queue]: { maxConcurrency: retuned.wide },
 };
 
 /** What has gathered behind the limits would take minutes more. */
-export const lifted: typeof queues = { limited: {}, bursty: {} };
+export const lifted: typeof queues = {
+  limited: {},
+  bursty: {},
+  [retuned.queue]: { maxConcurrency: retuned.wide },
+};
 
 export const rateBounds: readonly RateBound[] = Object.entries({ limited, bursty }).map(
   ([queue, { rate, perSeconds, burst }]) => ({
@@ -42,7 +49,10 @@ export const rateBounds: readonly RateBound[] = Object.entries({ limited, bursty
   }),
 );
 
-export const slotBounds: readonly SlotBound[] = [{ queue: 'narrow', most: narrow }];
+export const slotBounds: readonly SlotBound[] = [
+  { queue: 'narrow', most: narrow },
+  { queue: retuned.queue, most: retuned.wide },
+];
 
 /** A task that is killed twenty times is still run: the dead letters stay empty. */
 const maxRetries = 20;
@@ -65,6 +75,7 @@ const sorts: readonly Sort[] = [
   { queue: 'limited', leastMs: 5, mostMs: 100, weight: 40 },
   { queue: 'bursty', leastMs: 5, mostMs: 100, weight: 30 },
   { queue: 'narrow', leastMs: 20, mostMs: 300, weight: 18 },
+  { queue: retuned.queue, leastMs: 50, mostMs: 500, weight: 24 },
   { queue: pushedBack, leastMs: 5, mostMs: 100, weight: 4 },
 ];
 

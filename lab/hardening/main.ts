@@ -1,9 +1,17 @@
 // Bad neighbours at full size: npm run hardening -- --help
 import { runLab } from '../shared/command.js';
+import { confinedKeys } from './scenarios/confined-keys.js';
 import { foreignAnswers } from './scenarios/foreign-answers.js';
+import { hugeAnswers } from './scenarios/huge-answers.js';
+import { hungRedis } from './scenarios/hung-redis.js';
+import { lostKeys } from './scenarios/lost-keys.js';
+import { misconfigured } from './scenarios/misconfigured.js';
 import { missingPartitions } from './scenarios/missing-partitions.js';
-import { rollingRestarts } from './scenarios/rolling-restarts.js';
+import { postgresFailover } from './scenarios/postgres-failover.js';
+import { reshard } from './scenarios/reshard.js';
 import { revokedSessions } from './scenarios/revoked-sessions.js';
+import { rollingRestarts } from './scenarios/rolling-restarts.js';
+import { slowReads } from './scenarios/slow-reads.js';
 import { taskTypes } from './scenarios/task-types.js';
 
 await runLab({
@@ -13,5 +21,19 @@ await runLab({
 locks, full disks, huge answers, expensive reads, hostile names, a Redis that loses keys or hangs. Each
 scenario has a small version in \`npm test\`. How each is measured: \`npm run hardening -- --help\` and the
 README of the lab.`,
-  scenarios: [foreignAnswers, rollingRestarts, revokedSessions, missingPartitions, taskTypes],
+  scenarios: [
+    foreignAnswers,
+    rollingRestarts,
+    revokedSessions,
+    confinedKeys,
+    hugeAnswers,
+    slowReads,
+    hungRedis,
+    lostKeys,
+    reshard,
+    missingPartitions,
+    postgresFailover,
+    misconfigured,
+    taskTypes,
+  ],
 });

@@ -10,7 +10,7 @@ import {
 import { readClaims, type Claim } from './claims.js';
 import { startStandIn, type StandIn } from './stand-in.js';
 
-export type ClusterOptions = Pick<ServiceOptions, 'servers' | 'ready'>;
+export type ClusterOptions = Pick<ServiceOptions, 'servers' | 'ready' | 'serveArgs'>;
 
 export interface WorkersOptions {
   readonly workers: number;

@@ -33,6 +33,7 @@ export class Child {
   readonly exited: Promise<ChildExit>;
   readonly #process: ChildProcess;
   readonly #errors: string[] = [];
+  readonly #saidAll: Promise<void>;
 
   constructor({ args, env }: ChildOptions) {
     this.#process = spawn(process.execPath, args, {
@@ -40,9 +41,9 @@ export class Child {
       stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
     });
     this.exited = this.#untilGone();
+    this.#saidAll = this.#keepErrors();
     this.ready = Promise.race([this.#readyLine(), this.#endedTooSoon(args)]);
     this.ready.catch(() => undefined);
-    this.#keepErrors();
   }
 
   get pid(): number {
@@ -112,17 +113,20 @@ export class Child {
 
   async #endedTooSoon(args: readonly string[]): Promise<never> {
     await this.exited;
+    await this.#saidAll;
     throw new Error([`node ${args.join(' ')} ended:`, ...this.#errors.slice(-20)].join('\n'));
   }
 
-  #keepErrors(): void {
+  /** Resolves when its last line is here, which may be after its end. */
+  async #keepErrors(): Promise<void> {
     const { stderr } = this.#process;
     if (stderr === null) return;
-    createInterface({ input: stderr }).on('line', (line) => {
+    const lines = createInterface({ input: stderr }).on('line', (line) => {
       appendFileSync(logPath, `${this.#process.pid} ${line}\n`);
       this.#errors.push(line);
       if (this.#errors.length > errorLinesKept) this.#errors.shift();
     });
+    await once(lines, 'close');
   }
 }
 

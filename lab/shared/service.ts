@@ -127,6 +127,19 @@ export class Service implements AsyncDisposable {
     await next.ready;
   }
 
+  get redisUrl(): string {
+    return this.#ownRedis().url;
+  }
+
+  /** SIGSTOP, until `continueRedis`. */
+  async hangRedis(): Promise<void> {
+    await this.#ownRedis().kill('SIGSTOP');
+  }
+
+  async continueRedis(): Promise<void> {
+    await this.#ownRedis().kill('SIGCONT');
+  }
+
   async flushRedis(): Promise<void> {
     await askRedis(this.#ownRedis().url, 'flushall');
   }

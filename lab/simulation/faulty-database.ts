@@ -26,6 +26,8 @@ export interface FaultyDatabaseOptions {
 export class FaultyDatabase implements Database {
   readonly #options: FaultyDatabaseOptions;
   readonly urgent: Queryable;
+  readonly vital: Queryable;
+  readonly reads: Queryable;
   readonly ordered: Database['ordered'];
   #fault: Fault | null = null;
   #left = 0;
@@ -38,6 +40,8 @@ export class FaultyDatabase implements Database {
       query: (text, parameters) => this.#ask(() => options.inner.urgent.query(text, parameters)),
       run: (script) => this.#ask(() => options.inner.urgent.run(script)),
     };
+    this.vital = this;
+    this.reads = this;
     let last: Promise<unknown> = Promise.resolve();
     this.ordered = {
       query: <Row>(text: string, parameters?: readonly unknown[]) => {

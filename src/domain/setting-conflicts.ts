@@ -14,6 +14,7 @@ export interface ServerTimes {
   readonly retainDeadLettersDays: number;
   readonly retentionIntervalMs: number;
   readonly upkeepIntervalMs: number;
+  readonly rereadIntervalMs: number;
   readonly maxScheduleDays: number;
 }
 

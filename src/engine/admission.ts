@@ -79,7 +79,7 @@ export class Admission {
   /** Of scopes that are counted. */
   async activeIn(scopes: readonly string[]): Promise<ReadonlyMap<string, number>> {
     if (scopes.length === 0) return new Map();
-    const standings = await readStandings(this.#context.db, scopes, this.#all);
+    const standings = await readStandings(this.#context.db.reads, scopes, this.#all);
     return new Map([...standings].map(([scope, { active }]) => [scope, active]));
   }
 

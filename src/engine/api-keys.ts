@@ -1,5 +1,6 @@
 import { timingSafeEqual } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
+import { isConfined, type Confinement } from '../domain/confinement.js';
 import { SluiceError } from '../domain/errors.js';
 import type { Scope } from '../domain/scopes.js';
 import type { CreatedKey, KeyApi, KeyDraft, KeyView, SessionView } from '../protocol/keys-api.js';
@@ -46,6 +47,7 @@ export interface KeyHolder {
   readonly name: string;
   readonly scopes: readonly Scope[];
   readonly passesCeilings: boolean;
+  readonly confinement: Confinement;
 }
 
 interface KnownKey extends KeyHolder {
@@ -70,6 +72,7 @@ export class ApiKeys implements KeyApi {
   readonly #stopListening: () => void;
   #needed = false;
   #readAtMs: number | null = null;
+  #nextWholeMs = -Infinity;
   /** When the read of the present copy began, by the clock of this process. */
   #copiedMs = -Infinity;
   #reading: Promise<void> = Promise.resolve();
@@ -125,23 +128,22 @@ export class ApiKeys implements KeyApi {
   ): Promise<KeyHolder | null> {
     const id = keyIdIn(text);
     if (id === null) return null;
-    const hash = keyHash(text);
     await this.#ensureFresh();
-    const found = this.#find(id, hash, credential);
+    const found = this.#find(id, text, credential);
     if (found !== null || !mayLook) return found;
     await this.#lookAgain().catch((error: unknown) => {
       throw asRefusal(error);
     });
-    return this.#find(id, hash, credential);
+    return this.#find(id, text, credential);
   }
 
   /** Null: its key ended meanwhile. */
   async signIn(
-    { owner }: KeyHolder,
+    { owner, confinement }: KeyHolder,
     signedInFrom: string | null = null,
   ): Promise<{ token: string; lifeSeconds: number } | null> {
     const { id, text } = newKeyText();
-    const hash = keyHash(text).toString('hex');
+    const hash = keyHash(text, isConfined(confinement)).toString('hex');
     const made = { id, hash, of: owner, lifeSeconds: sessionSeconds, signedInFrom };
     const { db } = this.#context;
     const session = await this.#write(() =>
@@ -175,8 +177,9 @@ export class ApiKeys implements KeyApi {
     return this.#write(() => this.#stored.endSession(keyId, sessionId));
   }
 
-  #find(id: string, hash: Buffer, credential: Credential): KeyHolder | null {
+  #find(id: string, text: string, credential: Credential): KeyHolder | null {
     const key = this.#known.get(id);
+    const hash = keyHash(text, key !== undefined && isConfined(key.confinement));
     const isSame = timingSafeEqual(hash, key?.hash ?? nobody);
     if (key === undefined || !isSame || key.credential !== credential) return null;
     const holder = this.#findGood(id);
@@ -264,16 +267,28 @@ export class ApiKeys implements KeyApi {
 
   async #read(): Promise<void> {
     const { db } = this.#context;
-    const since = this.#readAtMs === null ? null : new Date(this.#readAtMs - overlapMs);
-    const readAtMs = this.#nowMs();
     const copiedMs = performance.now();
+    const isWhole = this.#readAtMs === null || copiedMs >= this.#nextWholeMs;
+    const since = isWhole ? null : new Date((this.#readAtMs ?? 0) - overlapMs);
+    const readAtMs = this.#nowMs();
     const keys = await findKeysChanged(db, since);
     const needed = this.#needed || keys.length > 0 || (since === null && (await wasAnyKeyMade(db)));
     this.#readAtMs = readAtMs;
     this.#copiedMs = copiedMs;
     const isNewlyNeeded = needed && !this.#needed;
     this.#needed = needed;
-    if (this.#learn(keys) || isNewlyNeeded) this.#tellEnded();
+    // A revocation that committed later than the overlap is in no read of what changed.
+    const hasEnded = isWhole && this.#keepOnly(keys);
+    if (isWhole) this.#nextWholeMs = copiedMs + this.#context.settings.rereadIntervalMs;
+    if (this.#learn(keys) || hasEnded || isNewlyNeeded) this.#tellEnded();
+  }
+
+  /** True: one that was good is not any more. Reads come one after the other: no key is newer than this. */
+  #keepOnly(keys: readonly StoredKey[]): boolean {
+    const good = new Set(keys.map(({ id }) => id));
+    const ended = [...this.#known.keys()].filter((id) => !good.has(id));
+    for (const id of ended) this.#forget(id);
+    return ended.length > 0;
   }
 
   /** True: one that was good is not any more. */
@@ -347,6 +362,7 @@ function toKnown(key: StoredKey): KnownKey {
     name: key.name,
     scopes: key.scopes,
     passesCeilings: key.passesCeilings,
+    confinement: { queues: key.queues, owner: key.ownTasks ? (key.sessionOf ?? key.id) : null },
     credential: key.sessionOf === null ? 'key' : 'session',
     hash: storedHash(key.hash),
     expiresAtMs: key.expiresAt?.getTime() ?? Infinity,

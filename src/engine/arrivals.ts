@@ -101,15 +101,14 @@ export class Arrivals {
    * fit into one answer.
    */
   #wanted(tasks: readonly Arriving[]): Newcomer[] {
-    if (!this.#waiters.areAny) return [];
+    if (!this.#waiters.areAny || this.#context.answers.isClogged) return [];
     const left = new Map<string, number>();
     const wanted: Newcomer[] = [];
-    const maxBytes = Math.min(bounds.answerBytes, this.#context.answers.room);
     let bytes = 0;
     for (const { taskId, window, cost, parametersJson } of tasks.toSorted(byPriority)) {
       const key = laneKey(window.lane);
       const count = left.get(key) ?? this.#waiters.wanted(window.lane);
-      if (count === 0 || bytes >= maxBytes) break;
+      if (count === 0 || bytes >= bounds.answerBytes) break;
       bytes += parametersJson.length;
       left.set(key, count - 1);
       wanted.push({ lane: window.lane, priority: window.priority, taskId, cost });

@@ -1,16 +1,19 @@
 /** Counting costs by how many there are; a slow count is kept for longer: at most 5 % of the time. */
-const costShare = 20;
+const usualCostShare = 20;
 
 /** Read at most so often, and shared by all who ask meanwhile. */
 export class Cached<Value> {
   readonly #freshForMs: number;
   readonly #read: () => Promise<Value>;
+  readonly #costShare: number;
   #value: Promise<Value> | null = null;
   #freshUntilMs = 0;
 
-  constructor(freshForMs: number, read: () => Promise<Value>) {
+  /** `costShare` 0: it is kept for `freshForMs`, however long it took to read. */
+  constructor(freshForMs: number, read: () => Promise<Value>, { costShare = usualCostShare } = {}) {
     this.#freshForMs = freshForMs;
     this.#read = read;
+    this.#costShare = costShare;
   }
 
   get(): Promise<Value> {
@@ -25,7 +28,7 @@ export class Cached<Value> {
     try {
       const value = await this.#read();
       const tookMs = performance.now() - beganMs;
-      this.#freshUntilMs = performance.now() + Math.max(this.#freshForMs, tookMs * costShare);
+      this.#freshUntilMs = performance.now() + Math.max(this.#freshForMs, tookMs * this.#costShare);
       return value;
     } catch (error) {
       this.#freshUntilMs = 0;

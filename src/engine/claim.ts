@@ -189,25 +189,16 @@ export class Claim {
   }
 
   async #write(wishes: readonly Wish[]): Promise<(ClaimedRow | null)[]> {
-    const { db, ready, settings, answers } = this.#context;
+    const { db, ready, settings } = this.#context;
     const generation = Math.max(...wishes.map((wish) => wish.generation));
     const oldestMs = performance.now() - staleMs;
     const wanted = wishes.map((wish) =>
       wish.generation === generation && wish.takenMs >= oldestMs ? this.#wanted(wish) : null,
     );
     const claims = wanted.filter((claim) => claim !== null);
-    const mostBytes = Math.min(bounds.answerBytes, answers.room);
-    const free = answers.hold(mostBytes);
     const now = instant(this.#context);
-    const rows = await claimTasks(
-      db,
-      claims,
-      generation,
-      settings.unstartedMs,
-      now,
-      mostBytes,
-    ).finally(free);
-    const isFull = this.#weigh(rows) >= mostBytes;
+    const rows = await claimTasks(db, claims, generation, settings.unstartedMs, now);
+    const isFull = this.#weigh(rows) >= bounds.answerBytes;
     const outcomes = handOut(wanted, rows);
     const granted: Granted[] = [];
     const refused: Taken[] = [];
@@ -227,9 +218,10 @@ export class Claim {
 
   #weigh(rows: readonly ClaimedRow[]): number {
     const bytes = rows.reduce((sum, row) => sum + row.bytes, 0);
-    if (rows.length > 0) {
-      this.#bytesPerTask += (bytes / rows.length - this.#bytesPerTask) * weightOfLast;
-    }
+    if (rows.length === 0) return 0;
+    // At once when they did not fit: what was taken and not claimed was measured in vain.
+    const weight = bytes >= bounds.answerBytes ? 1 : weightOfLast;
+    this.#bytesPerTask += (bytes / rows.length - this.#bytesPerTask) * weight;
     return bytes;
   }
 

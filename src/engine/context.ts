@@ -11,6 +11,7 @@ import {
   DatabaseAwayError,
   LockedError,
   NoPartitionError,
+  SlowReadError,
   type Database,
   type Instant,
 } from '../store/database.js';
@@ -100,6 +101,12 @@ export function asRefusal(error: unknown): unknown {
   if (error instanceof NoPartitionError) {
     const detail = `${error.message} Nothing was changed. Try again.`;
     return new SluiceError('unavailable', detail, { cause: error, retryAfterSeconds: 1 });
+  }
+  if (error instanceof SlowReadError) {
+    const detail =
+      'Postgres took longer than 5 s, or too many reads wait for it. Ask for less: name a queue, a ' +
+      'status or another filter, or a smaller limit; or ask again in a few seconds.';
+    return new SluiceError('unavailable', detail, { cause: error, retryAfterSeconds: 5 });
   }
   if (error instanceof LockedError) {
     const detail = 'Somebody else holds a lock on this row; nothing was changed. Try again.';

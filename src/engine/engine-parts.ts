@@ -93,7 +93,8 @@ export function joinParts(
       fence.refusedSoon(entries);
     },
   });
-  const lanes = new Lanes(context, queues, () => serving.notServing() === null);
+  const isServing = (): boolean => serving.notServing() === null;
+  const lanes = new Lanes(context, queues, isServing);
   const submit = new Submit(context, {
     recent,
     claim,
@@ -102,7 +103,7 @@ export function joinParts(
     queues,
     throughput,
     lanes,
-    isServing: () => serving.notServing() === null,
+    isServing,
   });
   const report = new Report(context, { endAttempts, feeder, slots, judge, circuits, recent });
   const attempts = new AttemptControl(context, endAttempts, feeder);

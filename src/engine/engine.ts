@@ -1,3 +1,4 @@
+import { isConfined, unconfined, type Confinement } from '../domain/confinement.js';
 import { SluiceError } from '../domain/errors.js';
 import type { TaskId, WorkerId } from '../domain/ids.js';
 import type { RateLimit } from '../domain/queue-settings.js';
@@ -45,15 +46,22 @@ import type {
 } from '../protocol/workers-api.js';
 import type { AnswerBudget } from '../runtime/answer-budget.js';
 import { analyseDeadLetters, listDeadLetters } from '../store/dead-letters.js';
-import type { Database, Instant } from '../store/database.js';
+import type { Instant, Queryable } from '../store/database.js';
 import { listTasks } from '../store/list-tasks.js';
+import { findQueueNames } from '../store/queues.js';
 import { findWorker, listWorkers, requestDrain } from '../store/workers.js';
 import type { ApiKeys } from './api-keys.js';
+import { Cached } from './cached.js';
 import { asRefusal, instant, type EngineContext } from './context.js';
 import { joinParts, type EngineParts } from './engine-parts.js';
 import type { Scaler } from './scaler.js';
 import type { Role } from './serving.js';
 import { getStatistics } from './statistics.js';
+
+/** What counts many tasks is computed once in so long, however many callers ask. */
+const lookedAtForMs = 1_000;
+/** A worker whose key reaches more than these polls by name. */
+const maxQueuesPolled = 1_000;
 
 /** The use cases, joined: everything that can be asked of Sluice, in this process. */
 export class Engine implements SluiceApi {
@@ -63,12 +71,19 @@ export class Engine implements SluiceApi {
   readonly scaler: Scaler;
   readonly #context: EngineContext;
   readonly #parts: EngineParts;
+  readonly #statistics: Cached<Statistics>;
+  readonly #analysis: Cached<DeadLetterPattern[]>;
   #closing: Promise<void> | null = null;
 
   constructor(context: EngineContext, role: Role, onStandby: (message: string) => void) {
     this.#context = context;
     this.#parts = joinParts(context, role, { isClosing: () => this.#closing !== null, onStandby });
     this.keys = this.#parts.keys;
+    const { line, throughput, admission } = this.#parts;
+    this.#statistics = new Cached(lookedAtForMs, () =>
+      getStatistics(context, line, throughput, admission),
+    );
+    this.#analysis = new Cached(lookedAtForMs, () => analyseDeadLetters(context.db.reads));
     this.scaler = this.#parts.scaler;
   }
 
@@ -157,6 +172,25 @@ export class Engine implements SluiceApi {
     return refusing(this.#parts.explain.explainTask(taskId));
   }
 
+  /** Throws as for a task that there is not, when the confinement does not reach it. */
+  refuseUnreached(taskId: TaskId, within: Confinement): Promise<void> {
+    return refusing(this.#parts.read.refuseUnreached(taskId, within));
+  }
+
+  /** Throws as for a worker that there is not, when another key registered it. */
+  refuseForeign(workerId: WorkerId, owner: string): Promise<void> {
+    return refusing(this.#parts.fleet.refuseForeign(workerId, owner));
+  }
+
+  /** Those that a worker registered for; null: every queue. */
+  async queuesOf(workerId: WorkerId): Promise<readonly string[] | null> {
+    return (await refusing(this.#parts.fleet.get(workerId))).offer.queues ?? null;
+  }
+
+  findQueueNames(within: Confinement): Promise<readonly string[]> {
+    return refusing(findQueueNames(this.#context.db, within, maxQueuesPolled));
+  }
+
   listTasks(filter: TaskFilter, page: ListRequest = {}): Promise<Page<ListedTask>> {
     return this.#list((db, now) => listTasks(db, filter, page, now));
   }
@@ -182,8 +216,8 @@ export class Engine implements SluiceApi {
     return this.getTask(taskId);
   }
 
-  listQueues(page: PageRequest = {}): Promise<Page<QueueView>> {
-    return refusing(this.#parts.queueControl.listQueues(page));
+  listQueues(page: PageRequest = {}, within = unconfined): Promise<Page<QueueView>> {
+    return refusing(this.#parts.queueControl.listQueues(page, within));
   }
 
   getQueue(name: string): Promise<QueueView> {
@@ -219,9 +253,7 @@ export class Engine implements SluiceApi {
   }
 
   getStatistics(): Promise<Statistics> {
-    return refusing(
-      getStatistics(this.#context, this.#parts.line, this.#parts.throughput, this.#parts.admission),
-    );
+    return refusing(this.#statistics.get());
   }
 
   getScaling(): Promise<Scaling> {
@@ -239,8 +271,9 @@ export class Engine implements SluiceApi {
     return refusing(this.#parts.replay.replayDeadLetters(filter, request));
   }
 
-  analyseDeadLetters(): Promise<readonly DeadLetterPattern[]> {
-    return refusing(analyseDeadLetters(this.#context.db));
+  analyseDeadLetters(within = unconfined): Promise<readonly DeadLetterPattern[]> {
+    if (!isConfined(within)) return refusing(this.#analysis.get());
+    return refusing(analyseDeadLetters(this.#context.db.reads, within));
   }
 
   register(registration: Registration): Promise<Registered> {
@@ -292,11 +325,11 @@ export class Engine implements SluiceApi {
   }
 
   listWorkers(page: PageRequest = {}): Promise<Page<WorkerView>> {
-    return refusing(listWorkers(this.#context.db, page));
+    return refusing(listWorkers(this.#context.db.reads, page));
   }
 
   async getWorker(workerId: WorkerId): Promise<WorkerView> {
-    const worker = await refusing(findWorker(this.#context.db, workerId));
+    const worker = await refusing(findWorker(this.#context.db.reads, workerId));
     if (worker === null) {
       throw new SluiceError('worker_not_found', `There is no worker ${workerId}.`);
     }
@@ -330,10 +363,10 @@ export class Engine implements SluiceApi {
     return this.getWorker(workerId);
   }
 
-  #list<Listed>(read: (db: Database, now: Instant) => Promise<Listed>): Promise<Listed> {
+  #list<Listed>(read: (db: Queryable, now: Instant) => Promise<Listed>): Promise<Listed> {
     const { answers, db } = this.#context;
     const now = instant(this.#context);
-    return refusing(answers.within(bounds.answerBytes, () => read(db, now)));
+    return refusing(answers.within(bounds.answerBytes, () => read(db.reads, now)));
   }
 }
 

@@ -43,9 +43,10 @@ export class Explain {
     const { status } = task;
     if (hasEnded(status) || isLeased(status)) return { taskId, status, reasons: [] };
     const now = await this.#limitsNow(task.queue);
-    const waitsFor = status === 'pending' ? await findWaitsFor(this.#context.db, taskId) : null;
+    const waitsFor =
+      status === 'pending' ? await findWaitsFor(this.#context.db.reads, taskId) : null;
     const isInLine = status === 'queued';
-    const workers = await findActiveWorkers(this.#context.db, maxWorkersLookedAt);
+    const workers = await findActiveWorkers(this.#context.db.reads, maxWorkersLookedAt);
     const reasons = [
       ...pendingReason(task, waitsFor),
       ...(isInLine ? await this.#roomReason(task) : []),
@@ -61,7 +62,7 @@ export class Explain {
   }
 
   async #limitsNow(queue: string): Promise<QueueNow> {
-    const configured = await findQueue(this.#context.db, queue);
+    const configured = await findQueue(this.#context.db.reads, queue);
     const circuit = configured?.circuit ?? closed;
     const settings = settingsUnder(circuit, configured?.settings ?? defaultQueueSettings);
     const { buckets, running } = await this.#context.ready.live(queue);
@@ -76,7 +77,7 @@ export class Explain {
   ): Promise<WaitReason[]> {
     if (now.buckets.length === 0) return [];
     const { db } = this.#context;
-    const heads = await findHeads(db, task.queue, maxWindowsLookedAt, instant(this.#context));
+    const heads = await findHeads(db.reads, task.queue, maxWindowsLookedAt, instant(this.#context));
     // What nobody can do is never looked at, and holds up nothing.
     const taken = heads.filter(({ lane }) => workers.some((worker) => canDo(worker, lane)));
     const head = firstOf(taken, now.settings.ageing);

@@ -13,8 +13,8 @@ export class Line {
   readonly #ages: Cached<Ages>;
 
   constructor(context: EngineContext) {
-    this.#counts = new Cached(freshForMs, () => countLine(context.db, instant(context)));
-    this.#ages = new Cached(freshForMs, () => measureAges(context.db, instant(context)));
+    this.#counts = new Cached(freshForMs, () => countLine(context.db.reads, instant(context)));
+    this.#ages = new Cached(freshForMs, () => measureAges(context.db.reads, instant(context)));
   }
 
   counts(): Promise<readonly LineCount[]> {

@@ -31,7 +31,7 @@ export type Item =
       }[];
     }
   | { readonly kind: 'configured' }
-  | { readonly kind: 'limit deleted'; readonly name: string };
+  | { readonly kind: 'limit deleted'; readonly name: string; readonly version: number };
 
 export interface NewsParts {
   readonly fleet: Fleet;
@@ -101,7 +101,7 @@ export class News {
         });
         return;
       case 'limit deleted':
-        queues.limitDeleted(item.name);
+        queues.limitDeleted(item.name, item.version);
     }
   }
 }

@@ -114,7 +114,7 @@ async function openReadyQueue(
     import('../ready/redis/redis-ready-queue.js'),
     import('../ready/redis/place.js'),
   ]);
-  const connection = await openRedis(redisUrl, log);
+  const connection = await openRedis(redisUrl, log, prefix);
   const bus = new RedisBus(connection, prefix, log);
   const ready = new RedisReadyQueue({
     connection,

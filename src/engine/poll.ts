@@ -128,7 +128,7 @@ export class Poll {
   }
 
   #giveWayMs(workerId: WorkerId): number {
-    return this.#context.answers.room === 0 ? fullWaitMs : this.#parts.giveWayMs(workerId);
+    return this.#context.answers.isClogged ? fullWaitMs : this.#parts.giveWayMs(workerId);
   }
 
   /** Null: what there was could not be claimed after all. */

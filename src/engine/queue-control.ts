@@ -1,3 +1,4 @@
+import type { Confinement } from '../domain/confinement.js';
 import { SluiceError, type FieldError } from '../domain/errors.js';
 import { queueLimitFaults, rateLimitFaults } from '../domain/limit-faults.js';
 import { noAgeing } from '../domain/priority.js';
@@ -61,13 +62,13 @@ export class QueueControl {
     this.#news = parts.news;
   }
 
-  async listQueues(page: PageRequest): Promise<Page<QueueView>> {
-    const { items, nextCursor } = await listQueues(this.#context.db, page);
+  async listQueues(page: PageRequest, within: Confinement): Promise<Page<QueueView>> {
+    const { items, nextCursor } = await listQueues(this.#context.db.reads, page, within);
     return { items: await this.#views(items), nextCursor };
   }
 
   async getQueue(name: string): Promise<QueueView> {
-    const queue = await findQueue(this.#context.db, name);
+    const queue = await findQueue(this.#context.db.reads, name);
     if (queue === null) throw new SluiceError('queue_not_found', `There is no queue ${name}.`);
     return this.#view(queue);
   }
@@ -92,11 +93,11 @@ export class QueueControl {
   }
 
   async listLimits(): Promise<readonly LimitView[]> {
-    return this.#limitViews(await listLimits(this.#context.db));
+    return this.#limitViews(await listLimits(this.#context.db.reads));
   }
 
   async getLimit(name: string): Promise<LimitView> {
-    const limit = await findLimit(this.#context.db, name);
+    const limit = await findLimit(this.#context.db.reads, name);
     if (limit === null) throw limitNotFound(name);
     return this.#limitView(limit);
   }
@@ -111,12 +112,12 @@ export class QueueControl {
 
   async deleteLimit(name: string): Promise<void> {
     const answer = await deleteLimit(this.#context.db, name);
-    if (answer === 'missing') throw limitNotFound(name);
-    if (answer === 'in_use') {
+    if (answer.kind === 'missing') throw limitNotFound(name);
+    if (answer.kind === 'in_use') {
       const detail = `A queue uses the limit ${name}. Take it out of that queue's settings first.`;
       throw new SluiceError('limit_in_use', detail);
     }
-    this.#news.tell({ kind: 'limit deleted', name });
+    this.#news.tell({ kind: 'limit deleted', name, version: answer.version });
   }
 
   async #refuseUnknownLimits({ limits }: QueueSettings): Promise<void> {

@@ -5,12 +5,14 @@ import { findLimitsChanged, findLimitsNamed } from '../store/limits.js';
 import { ensureQueues, findConfigured, findQueue, type ConfiguredRow } from '../store/queues.js';
 import { findUnsettled, settle } from '../store/unsettled.js';
 import type { Checkpoints } from './checkpoints.js';
-import { approximateNow, type EngineContext } from './context.js';
+import { approximateNow, instant, type EngineContext } from './context.js';
 import { pauseLeftMs } from './queue-pause.js';
 
 /** A change that committed late may be older than one already seen. */
 const overlapMs = 30_000;
 const maxRememberedNames = 100_000;
+/** A queue that is in use says so in its row this often: the row of one that is not is purged. */
+const nameKnownMs = 3_600_000;
 
 /**
  * The queues that were configured and the limits they share, as last read: Postgres holds the truth,
@@ -23,13 +25,14 @@ export class QueueDirectory {
   readonly #limits = new Map<string, ConfiguredLimit>();
   /** Those whose circuit is not closed. */
   readonly #troubled = new Map<string, ConfiguredRow>();
-  /** Names that have a row. */
-  readonly #names = new Set<string>();
+  /** Names that have a row, and when that was last seen to. */
+  readonly #names = new Map<string, number>();
   /** The ready queue may lack settings: see `isInDoubt`. Counts what gave reason to think so. */
   #doubts = 0;
   #settledDoubts = 0;
   #settling: Promise<boolean> | null = null;
   #readAtMs: number | null = null;
+  #nextWholeMs = -Infinity;
 
   constructor(context: EngineContext, checkpoints: Checkpoints) {
     this.#context = context;
@@ -68,22 +71,37 @@ export class QueueDirectory {
     return queue;
   }
 
-  /** Answers with what changed since the last time. */
-  async load(): Promise<Configuration> {
-    const { db } = this.#context;
-    const since = this.#readAtMs === null ? null : new Date(this.#readAtMs - overlapMs);
-    const readAtMs = db.nowMs();
-    // Queues first: whatever limit they use was there before them.
-    const queues = (await findConfigured(db, since)).filter((queue) => this.#noteQueue(queue));
-    const limits = (await findLimitsChanged(db, since)).filter((limit) => this.#noteLimit(limit));
-    this.#readAtMs = readAtMs;
-    return this.#toConfiguration(limits, queues);
+  /**
+   * Reads all of it. A change says when its transaction began, not when it committed: one that took
+   * longer than the overlap, or was made while the clock of Postgres was behind, is found only so.
+   */
+  async load(): Promise<void> {
+    const nextWholeMs = performance.now() + this.#context.settings.rereadIntervalMs;
+    const knownBefore = [...this.#limits.values()];
+    const limits = new Set(await this.#read(null));
+    for (const { name, version } of knownBefore) {
+      if (!limits.has(name)) this.limitDeleted(name, version);
+    }
+    this.#nextWholeMs = nextWholeMs;
   }
 
   /** Reads what other processes changed, and settles it. */
   async refresh(): Promise<void> {
-    await this.load();
+    if (this.#readAtMs === null || performance.now() >= this.#nextWholeMs) await this.load();
+    else await this.#read(new Date(this.#readAtMs - overlapMs));
     await this.settle();
+  }
+
+  /** Answers with the names of the limits that it read. */
+  async #read(since: Date | null): Promise<string[]> {
+    const { db } = this.#context;
+    const readAtMs = db.nowMs();
+    // Queues first: whatever limit they use was there before them.
+    for (const queue of await findConfigured(db, since)) this.#noteQueue(queue);
+    const limits = await findLimitsChanged(db, since);
+    for (const limit of limits) this.#noteLimit(limit);
+    this.#readAtMs = readAtMs;
+    return limits.map(({ name }) => name);
   }
 
   /** After the commit that changed it. */
@@ -146,8 +164,10 @@ export class QueueDirectory {
     return this.#settling;
   }
 
-  limitDeleted(name: string): void {
-    this.#limits.delete(name);
+  /** Unless it was put again since: the news of both may come in either order. */
+  limitDeleted(name: string, version: number): void {
+    const known = this.#limits.get(name);
+    if (known !== undefined && known.version <= version) this.#limits.delete(name);
   }
 
   /**
@@ -161,11 +181,13 @@ export class QueueDirectory {
   }
 
   async ensure(names: Iterable<string>): Promise<void> {
-    const unknown = [...names].filter((name) => !this.#names.has(name));
+    const nowMs = performance.now();
+    const isUnknown = (name: string) => nowMs - (this.#names.get(name) ?? -Infinity) > nameKnownMs;
+    const unknown = [...names].filter(isUnknown);
     if (unknown.length === 0) return;
-    await ensureQueues(this.#context.db, unknown);
+    await ensureQueues(this.#context.db, unknown, instant(this.#context));
     if (this.#names.size > maxRememberedNames) this.#names.clear();
-    for (const name of unknown) this.#names.add(name);
+    for (const name of unknown) this.#names.set(name, nowMs);
   }
 
   #toConfiguration(

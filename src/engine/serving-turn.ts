@@ -33,14 +33,22 @@ export class ServingTurn {
   #renewedMs = 0;
   #standbySaid = false;
   #mixture: string | null = null;
+  /** Why it could not begin when it was its turn last. */
+  #failure: string | null = null;
 
   constructor(context: EngineContext, options: ServingTurnOptions) {
     this.#context = context;
     this.#options = options;
   }
 
-  isServing(): boolean {
-    return this.#begun && this.holds();
+  /** Null while it serves; else why not, for people. */
+  notServing(): string | null {
+    if (this.#begun && this.holds()) return null;
+    if (this.#standbySaid) return 'This process stands by; another one serves.';
+    if (this.#failure !== null) return `This process could not begin to serve: ${this.#failure}`;
+    return this.#holds && !this.#begun
+      ? 'This process is about to serve.'
+      : 'This process waits for its turn to serve.';
   }
 
   /** False as soon as another process might serve, whether or not this one has noticed. */
@@ -102,8 +110,10 @@ export class ServingTurn {
     this.#beginning = this.#begin
       .then(() => {
         this.#begun = this.#holds;
+        this.#failure = null;
       })
       .catch(async (error: unknown) => {
+        this.#failure = error instanceof Error ? error.message : String(error);
         this.#context.log.error({ err: error }, 'could not begin to serve; trying again');
         await this.leave();
       })

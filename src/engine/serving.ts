@@ -104,7 +104,7 @@ export class Serving {
   notServing(): string | null {
     if (this.#parts.isClosing()) return 'This process is closing.';
     if (this.#turn === null) return 'This process only submits and reads.';
-    return this.#turn.isServing() ? null : 'This process stands by; another one serves.';
+    return this.#turn.notServing();
   }
 
   /** Not null: servers of the other kind, with or without Redis, serve this database. */

@@ -31,6 +31,8 @@ export interface EngineSettings {
   readonly retainEndedDays: number;
   readonly retainDeadLettersDays: number;
   readonly retentionIntervalMs: number;
+  /** How often all settings and API keys are read anew, not only what changed. */
+  readonly rereadIntervalMs: number;
   /** How far ahead a task may be scheduled. */
   readonly maxScheduleDays: number;
   /** How often partitions of the next days are made, and what expired is deleted. */
@@ -62,6 +64,7 @@ export const defaultEngineSettings: EngineSettings = {
   retainEndedDays: 7,
   retainDeadLettersDays: 30,
   retentionIntervalMs: 60_000,
+  rereadIntervalMs: 60_000,
   maxScheduleDays: 366,
   upkeepIntervalMs: 60_000,
   maxActive: 10_000_000,

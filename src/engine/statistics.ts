@@ -23,7 +23,7 @@ export async function getStatistics(
     queues: Object.fromEntries(
       priorities.map((priority) => [priority, byPriority(priority)]),
     ) as Statistics['queues'],
-    workers: await countWorkers(context.db, instant(context)),
+    workers: await countWorkers(context.db.reads, instant(context)),
     age: {
       ...(await line.ages()),
       oldestSeconds: oldestSeconds(counts, nowMs),

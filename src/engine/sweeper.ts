@@ -7,6 +7,7 @@ import { freeHeldWorkflows } from '../store/hold-workflows.js';
 import { purgeKeys } from '../store/purge-keys.js';
 import { purgeLevels } from '../store/bucket-levels.js';
 import { forgetSettled } from '../store/unsettled.js';
+import { purgeQueues } from '../store/queues.js';
 import { purgeSubmissions } from '../store/submission-limits.js';
 import { releaseStuckWorkflows } from '../store/release-stuck-workflows.js';
 import {
@@ -32,6 +33,9 @@ const maxSlotsAtOnce = 1_000;
 const maxWorkflowsAtOnce = 200;
 const maxKeysAtOnce = 1_000;
 const maxSubmittersAtOnce = 1_000;
+const maxQueuesAtOnce = 1_000;
+/** It may read all living tasks. */
+const purgeQueuesMs = 3_600_000;
 const deadWorkersKeptMs = 24 * 3_600_000;
 /** Longer than the longest window of a limit. */
 const unusedLevelsKeptMs = 400 * 24 * 3_600_000;
@@ -78,6 +82,7 @@ export class Sweeper {
   readonly #parts: SweeperParts;
   #workflowCursor: string | null = null;
   #nextUpkeepMs = 0;
+  #nextQueuesMs = 0;
   #lastTickMs = performance.now();
 
   constructor(context: EngineContext, parts: SweeperParts) {
@@ -123,11 +128,21 @@ export class Sweeper {
     await purgeWorkers(db, deadWorkersKeptMs, instant(this.#context));
     await forgetSettled(db);
     await purgeLevels(db, unusedLevelsKeptMs, instant(this.#context));
+    await this.#purgeQueues();
     const submitters = await purgeSubmissions(db, maxSubmittersAtOnce, instant(this.#context));
     // More of them may expire in a minute than go at once.
     const isDone = keys < maxKeysAtOnce && submitters < maxSubmittersAtOnce;
     const waitMs = isDone ? settings.upkeepIntervalMs : 0;
     this.#nextUpkeepMs = performance.now() + waitMs;
+  }
+
+  async #purgeQueues(): Promise<void> {
+    if (performance.now() < this.#nextQueuesMs) return;
+    const { db, log, settings } = this.#context;
+    this.#nextQueuesMs = performance.now() + purgeQueuesMs;
+    const unusedMs = settings.retainEndedDays * 24 * 3_600_000;
+    const purged = await purgeQueues(db, unusedMs, maxQueuesAtOnce, instant(this.#context));
+    if (purged > 0) log.info({ purged }, 'deleted queues without settings, tasks and submits');
   }
 
   /** A process that was frozen has not heard the heartbeats either. */

@@ -33,6 +33,7 @@ describe('AnswerBudget', () => {
   it('R-HA3: refuses with 503 and a time to come back when no room comes', async () => {
     const budget = new AnswerBudget({ maxBytes: 0, waitMs: 20 });
     const free = budget.hold(2 * whole);
+    expect(budget.isClogged).toBe(true);
     const refused = budget.within(1, () => Promise.resolve());
     await expect(refused).rejects.toMatchObject({ code: 'unavailable', retryAfterSeconds: 1 });
     free();

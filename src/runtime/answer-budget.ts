@@ -19,7 +19,8 @@ export class AnswerBudget {
   readonly #maxBytes: number;
   readonly #waitMs: number;
   readonly #waiting: Waiting[] = [];
-  #bytes = 0;
+  #reading = 0;
+  #sending = 0;
 
   /** The largest answer passes twice at least. */
   constructor({
@@ -31,33 +32,39 @@ export class AnswerBudget {
   }
 
   get room(): number {
-    return Math.max(0, this.#maxBytes - this.#bytes);
+    return Math.max(0, this.#maxBytes - this.#reading - this.#sending);
   }
 
-  /** At once, room or not. Answers with how to give it back. */
+  /** Clients are slower than answers come. What is being read does not count: tasks don't wait for reads. */
+  get isClogged(): boolean {
+    return this.#sending >= this.#maxBytes;
+  }
+
+  /** At once, room or not. Answers with how to give it back, once. */
   hold(bytes: number): () => void {
-    this.#bytes += bytes;
+    this.#sending += bytes;
     let isHeld = true;
     return () => {
       if (!isHeld) return;
       isHeld = false;
-      this.#bytes -= bytes;
+      this.#sending -= bytes;
       this.#admit();
     };
   }
 
   /** Waits for room, in order, and reserves it while `read` runs. Refused when none comes in time. */
   async within<Answer>(bytes: number, read: () => Promise<Answer>): Promise<Answer> {
-    const isFree = this.#waiting.length === 0 && bytes <= this.room;
-    const free = isFree ? this.hold(bytes) : await this.#wait(bytes);
+    if (this.#waiting.length === 0 && bytes <= this.room) this.#reading += bytes;
+    else await this.#wait(bytes);
     try {
       return await read();
     } finally {
-      free();
+      this.#reading -= bytes;
+      this.#admit();
     }
   }
 
-  #wait(bytes: number): Promise<() => void> {
+  #wait(bytes: number): Promise<void> {
     return new Promise((resolve, reject) => {
       const timer = setTimeout(() => {
         this.#waiting.splice(this.#waiting.indexOf(waiting), 1);
@@ -66,7 +73,8 @@ export class AnswerBudget {
       }, this.#waitMs);
       const admit = () => {
         clearTimeout(timer);
-        resolve(this.hold(bytes));
+        this.#reading += bytes;
+        resolve();
       };
       const waiting = { bytes, admit };
       this.#waiting.push(waiting);

@@ -1,6 +1,7 @@
 import type { OutgoingHttpHeaders, ServerResponse } from 'node:http';
 import type { FastifyReply } from 'fastify';
 import type { Logger } from '../runtime/log.js';
+import { isConfined, reachesQueue, type Confinement } from '../domain/confinement.js';
 import type { TaskId } from '../domain/ids.js';
 import type { SluiceApi } from '../protocol/api.js';
 import type { TaskEvent } from '../protocol/events.js';
@@ -11,6 +12,8 @@ import type { EventSource } from './ports.js';
 export interface EventFilter {
   readonly queue: string | null;
   readonly taskId: TaskId | null;
+  /** What the caller reaches. */
+  readonly within: Confinement;
 }
 
 interface Listener {
@@ -80,7 +83,10 @@ export class LiveEvents {
     this.#counting = true;
     try {
       const text = frame('stats', statisticsToWire(await this.#parts.api.getStatistics()));
-      for (const { response } of this.#listeners) write(response, text);
+      for (const { response, filter } of this.#listeners) {
+        // They are of all queues.
+        if (!isConfined(filter.within)) write(response, text);
+      }
     } catch (error) {
       this.#parts.log.warn({ err: error }, 'no statistics for those who listen');
     } finally {
@@ -96,6 +102,7 @@ function end({ response }: Listener): void {
 
 function concerns(filter: EventFilter, event: TaskEvent): boolean {
   return (
+    reachesQueue(filter.within, event.queue) &&
     (filter.queue === null || filter.queue === event.queue) &&
     (filter.taskId === null || filter.taskId === event.taskId)
   );

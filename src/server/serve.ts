@@ -45,6 +45,8 @@ class NoKeysError extends Error {
 export interface RunningServer {
   readonly url: string;
   readonly engine: Engine;
+  /** As /readyz answers. */
+  readiness(): ReturnType<ServerHealth['readiness']>;
   /** Ends long-polls and event streams, then the engine, then the database. */
   close(options?: CloseOptions): Promise<void>;
 }
@@ -64,9 +66,10 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
       overload: overload.refused,
     }));
     const { maxConnections } = options;
+    const health = healthOf(engine, () => asking);
     const app = buildApp({
       api: engine,
-      health: healthOf(engine, () => asking),
+      health,
       events: engine,
       metrics,
       log,
@@ -90,6 +93,7 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
     return {
       url,
       engine,
+      readiness: () => health.readiness(),
       close: async ({ drainMs = 0 } = {}) => {
         drain.begin();
         // While it still answers: what was started reports its results before it leaves.
@@ -112,15 +116,19 @@ function refuseToBeReached(host: string): void {
   );
 }
 
+/** Health checks are open to strangers: which Redis it is, and what it said, is in the log. */
+const readyQueueAway = 'Redis does not answer, or refuses to. The log of the server says why.';
+
 function healthOf(engine: Engine, asking: () => Asking | null): ServerHealth {
   return {
-    degradation: () => engine.readyQueueTrouble(),
+    degradation: () => (engine.readyQueueTrouble() === null ? null : readyQueueAway),
     notes: () => {
       const isFailing = (asking()?.failure ?? null) !== null;
       return isFailing ? ['Asking for workers fails; GET /api/v1/scaling says why.'] : [];
     },
     async readiness() {
-      const trouble = (await engine.databaseTrouble()) ?? engine.readyQueueTrouble();
+      const isAway = engine.readyQueueTrouble() !== null;
+      const trouble = (await engine.databaseTrouble()) ?? (isAway ? readyQueueAway : null);
       if (trouble !== null) return { ready: false, code: 'unavailable', reason: trouble };
       const reason = engine.notServing();
       return reason === null ? { ready: true } : { ready: false, code: 'standby', reason };

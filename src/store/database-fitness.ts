@@ -7,6 +7,7 @@ export interface DatabaseFacts {
   readonly encoding: string;
   /** Of a single statement. */
   readonly isolation: string;
+  readonly synchronousCommit: string;
   readonly isStandby: boolean;
   readonly isReadOnly: boolean;
   /** Where default_transaction_read_only was set, as pg_settings says it. */
@@ -27,7 +28,8 @@ export async function readFacts(db: Pick<Database, 'query'>): Promise<DatabaseFa
   const [facts] = await db.query<DatabaseFacts>(
     `select current_database() as database, current_user as role,
        current_setting('server_encoding') as encoding,
-       current_setting('transaction_isolation') as isolation, pg_is_in_recovery() as "isStandby",
+       current_setting('transaction_isolation') as isolation,
+       current_setting('synchronous_commit') as "synchronousCommit", pg_is_in_recovery() as "isStandby",
        current_setting('transaction_read_only')::boolean as "isReadOnly",
        (select source from pg_settings where name = 'default_transaction_read_only')
          as "readOnlySource"`,

@@ -9,6 +9,10 @@ export interface Queryable {
 export interface Database extends Queryable {
   /** `work` must use the connection it is given: on PGlite, the database itself would wait for ever. */
   transaction<T>(work: (connection: Queryable) => Promise<T>): Promise<T>;
+  /** Connections kept for what keeps leases alive: heartbeats. */
+  readonly vital: Queryable;
+  /** For what people look at: few at a time, and each is stopped after five seconds (`SlowReadError`). */
+  readonly reads: Queryable;
   /** A connection kept for what must not wait behind others: the turn to serve. */
   readonly urgent: Queryable;
   /** Statements that are done in the order in which they are asked for, each by itself. */
@@ -29,6 +33,11 @@ export class DatabaseAwayError extends Error {
 /** The database answers, but can't be used as it is set up. The message says what to change. */
 export class DatabaseUnfitError extends Error {
   override readonly name = 'DatabaseUnfitError';
+}
+
+/** A read took longer than people's reads may, or too many of them wait. */
+export class SlowReadError extends Error {
+  override readonly name = 'SlowReadError';
 }
 
 /** Somebody else holds a row for longer than a batch may wait. Nothing was written; try again. */

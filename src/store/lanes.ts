@@ -8,19 +8,36 @@ export interface EnteringLane extends Lane {
 }
 
 /**
- * In the order of the rows, so that two servers that enter the same lanes wait for each other in one
- * direction. Index: the primary key.
+ * Rows of lanes are locked before counts of queues, and both in order: two servers that enter the same lanes wait for each
+ * other in one direction. Index: the primary key.
  */
 const enterSql = `
-select n::integer as n, sluice.enter_lane(
-  queue, task_type, capabilities,
-  coalesce($5::timestamptz, now()) + kept_for_ms * interval '1 ms'
-) as is_in
-from (
-  select n, queue, task_type, capabilities::text[] as capabilities, kept_for_ms
+with entering as materialized (
+  select
+    n, queue collate "C" as queue, task_type collate "C" as task_type,
+    capabilities::text[] collate "C" as capabilities,
+    coalesce($5::timestamptz, now()) + kept_for_ms * interval '1 ms' as until
   from unnest($1::text[], $2::text[], $3::text[], $4::float8[]) with ordinality
     as lane (queue, task_type, capabilities, kept_for_ms, n)
-  order by queue collate "C", task_type collate "C", capabilities collate "C"
+), held as materialized (
+  select entering.n, lane.queue, lane.task_type, lane.capabilities, entering.until
+  from entering join sluice.lanes lane using (queue, task_type, capabilities)
+  order by queue, task_type, capabilities
+  for update of lane
+), kept as (
+  update sluice.lanes lane set kept_until = greatest(lane.kept_until, held.until)
+  from held
+  where (lane.queue, lane.task_type, lane.capabilities)
+    = (held.queue, held.task_type, held.capabilities)
+)
+select n::integer as n, case
+  when is_held then true
+  else sluice.enter_lane(queue, task_type, capabilities, until)
+end as is_in
+from (
+  select entering.*, exists (select from held where held.n = entering.n) as is_held
+  from entering, (select count(*) from held) as locked
+  order by queue, task_type, capabilities
   offset 0
 ) as lane`;
 

@@ -85,22 +85,30 @@ export async function putLimit(
   return { ...toView(row), version: row.version };
 }
 
-export function deleteLimit(db: Database, name: string): Promise<'deleted' | 'missing' | 'in_use'> {
+export type LimitDeleted =
+  /** Whoever holds a greater version ignores it: the limit was put again. */
+  | { readonly kind: 'deleted'; readonly version: number }
+  | { readonly kind: 'missing' }
+  | { readonly kind: 'in_use' };
+
+export function deleteLimit(db: Database, name: string): Promise<LimitDeleted> {
   return db.transaction(async (tx) => {
     // First the lock that putQueue shares, then, in a statement of its own, the look at the
     // queues: it sees every queue that was put with this limit before.
     const [limit] = await tx.query('select from sluice.limits where name = $1 for update', [name]);
-    if (limit === undefined) return 'missing';
-    const deleted = await tx.query(
+    if (limit === undefined) return { kind: 'missing' };
+    const [deleted] = await tx.query<{ version: number }>(
       `delete from sluice.limits
        where name = $1 and not exists (
          select from sluice.queues q cross join json_array_elements(q.limits) used
          where used ->> 'use' = $1
        )
-       returning name`,
+       returning version`,
       [name],
     );
-    return deleted.length === 0 ? 'in_use' : 'deleted';
+    return deleted === undefined
+      ? { kind: 'in_use' }
+      : { kind: 'deleted', version: deleted.version };
   });
 }
 

@@ -8,6 +8,7 @@ import {
   type Database,
   type Queryable,
 } from './database.js';
+import { boundedReads } from './bounded-reads.js';
 import { DatabaseClock } from './database-clock.js';
 import { checkFitness } from './database-fitness.js';
 import { OrderedStatements } from './ordered-statements.js';
@@ -17,6 +18,7 @@ import {
   queryShared,
   scriptWithSettings,
   setUpStatement,
+  type Settings,
 } from './session-settings.js';
 import { defaultPatience, SilentConnections, type Patience } from './silent-connections.js';
 import { withoutValues } from './without-values.js';
@@ -29,6 +31,11 @@ export interface PgDatabaseOptions {
   /** For tests: how long an answer may be missing. */
   readonly patience?: Partial<Patience>;
 }
+
+/** One heartbeat statement at a time, and what it asks for besides. */
+const vitalConnections = 2;
+/** However many people look at lists: what is left of Postgres is for the tasks. */
+const mostReads = 4;
 
 /** Two claims, a report and a feed are under way at once; and what is locked tries again by itself. */
 const mostHot = 8;
@@ -45,12 +52,21 @@ export async function openPgDatabase(options: PgDatabaseOptions): Promise<Databa
   const hotPool = createPool(parts, Math.min(poolSize, mostHot), { isHot: true });
   const urgentPool = createPool(parts, 1);
   const orderedPool = createPool(parts, 1, { isHot: true, pipeline: true });
+  const vitalPool = createPool(parts, vitalConnections);
+  const readParts = { ...parts, settings: { statement_timeout: `${patience.readMs}ms` } };
+  const readsAtOnce = Math.min(poolSize, mostReads);
+  const readPool = createPool(readParts, readsAtOnce);
   const [all, hot] = [queryable(pool, parts), queryable(hotPool, parts)];
   const database: Database = {
     ...all,
     query: (text, parameters) =>
       (preparedName(text) === undefined ? all : hot).query(text, parameters),
     urgent: queryable(urgentPool, parts),
+    vital: queryable(vitalPool, parts),
+    reads: boundedReads(queryable(readPool, readParts), {
+      max: readsAtOnce,
+      waitMs: patience.readMs,
+    }),
     ordered: orderedIn(orderedPool, parts),
     transaction: async (work) => {
       const client = await connect(pool, hosts);
@@ -58,7 +74,8 @@ export async function openPgDatabase(options: PgDatabaseOptions): Promise<Databa
     },
     nowMs: () => clock.nowMs(),
     close: async () => {
-      const open = [pool, hotPool, urgentPool, orderedPool].filter(({ ended }) => !ended);
+      const pools = [pool, hotPool, urgentPool, orderedPool, vitalPool, readPool];
+      const open = pools.filter(({ ended }) => !ended);
       await Promise.all(open.map((one) => one.end()));
     },
   };
@@ -96,7 +113,7 @@ function queryableOn(client: pg.PoolClient, parts: PoolParts, isInTransaction = 
   const isOwn = isInTransaction || ownConnections.has(client);
   return {
     query: (text, parameters) =>
-      answer(client, parts, () => runOn(client, isOwn, text, parameters)),
+      answer(client, parts, () => runOn(client, isOwn, text, parameters, parts.settings)),
     run: async (script) => {
       const text = isOwn ? script : scriptWithSettings(script);
       await answer(client, parts, () => client.query(text), true);
@@ -144,10 +161,12 @@ interface PoolParts extends PgDatabaseOptions {
   readonly patience: Patience;
   readonly silent: SilentConnections;
   readonly hosts: PgHosts;
+  /** Of its connections, instead of those that all have. */
+  readonly settings?: Settings;
 }
 
 function createPool(
-  { onError, clock, patience, silent, hosts }: PoolParts,
+  { onError, clock, patience, silent, hosts, settings = {} }: PoolParts,
   max: number,
   { isHot = false, pipeline = false } = {},
 ): pg.Pool {
@@ -165,7 +184,9 @@ function createPool(
       // Without a listener, a connection that breaks in the middle of a transaction ends the process.
       client.on('error', (error: Error) => onError?.(error));
       silent.watch(client);
-      const prepared = silent.answer(client, () => prepareConnection(client, clock, hosts, isHot));
+      const prepared = silent.answer(client, () =>
+        prepareConnection(client, clock, hosts, isHot, settings),
+      );
       prepared.then((pid) => {
         hosts.succeeded(client);
         silent.setUp(client, pid);
@@ -244,10 +265,11 @@ async function prepareConnection(
   clock: DatabaseClock,
   hosts: PgHosts,
   isHot: boolean,
+  settings: Settings,
 ): Promise<number | null> {
   const named = 'processID' in client ? (client.processID as number | null) : null;
   const sentAtMs = clock.localMs();
-  const { rows } = await client.query<SetUpRow>(setUpStatement(named, isHot));
+  const { rows } = await client.query<SetUpRow>(setUpStatement(named, isHot, settings));
   const [row] = rows;
   clock.measured(row?.now_ms ?? NaN, sentAtMs);
   if (hosts.mustWrite && row?.is_read_only === true) throw new ReadOnlyError(row.is_standby);
@@ -262,9 +284,10 @@ async function runOn<Row>(
   isOwn: boolean,
   text: string,
   parameters: readonly unknown[] | undefined,
+  settings: Settings = {},
 ): Promise<Row[]> {
   const values = parameters as unknown[] | undefined;
-  if (!isOwn) return (await queryShared(client, text, values)).rows as Row[];
+  if (!isOwn) return (await queryShared(client, text, values, settings)).rows as Row[];
   const name = ownConnections.has(client) ? preparedName(text) : undefined;
   const { rows } =
     name === undefined || values === undefined

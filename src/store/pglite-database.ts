@@ -3,8 +3,10 @@ import { join } from 'node:path';
 
 import { PGlite, type PGliteOptions } from '@electric-sql/pglite';
 
+import { boundedReads } from './bounded-reads.js';
 import { lockDataFolder } from './data-folder-lock.js';
 import { sessionSettings, type Database, type Queryable } from './database.js';
+import { defaultPatience } from './silent-connections.js';
 import { withoutValues } from './without-values.js';
 
 export interface PgliteDatabaseOptions {
@@ -50,6 +52,9 @@ async function open(options: PGliteOptions, unlock: () => void): Promise<Databas
     ordered: { query },
     run: (script) => direct.run(script),
     urgent: direct,
+    vital: { ...direct, query },
+    // One connection: no read may wait in its line behind another, since heartbeats wait in the same one.
+    reads: boundedReads({ ...direct, query }, { max: 1, waitMs: defaultPatience.readMs }),
     transaction: async (work) => {
       const result = await lite.transaction((transaction) => work(queryable(transaction)));
       await giveWay();

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 
-import { atSecond, zero } from '../../test/store/seed.js';
+import { atSecond, seedTask, zero } from '../../test/store/seed.js';
 import { describeOnEveryDatabase, describeOnPostgres } from '../../test/store/support.js';
 import { closed, type Circuit } from '../domain/circuit.js';
 import { noAgeing } from '../domain/priority.js';
@@ -21,12 +21,42 @@ import {
   findQueue,
   listQueues,
   pauseQueue,
+  purgeQueues,
   putQueue,
   resumeQueue,
 } from './queues.js';
 
 const account = { unit: 'requests', rate: 500, perSeconds: 60, burst: null };
 const usesAccount: QueueSettings = { ...defaultQueueSettings, limits: [{ use: 'account' }] };
+
+describeOnEveryDatabase('purgeQueues', (db) => {
+  const dayMs = 24 * 3_600_000;
+  const day = (n: number) => new Date(zero.getTime() + n * dayMs);
+  const names = async () => (await listQueues(db(), {})).items.map(({ name }) => name);
+
+  it('R-HA3: queues that were only named go when nobody named them for so long', async () => {
+    await ensureQueues(db(), ['idle', 'named', 'with-task', 'with-settings'], day(0));
+    await putQueue(db(), 'with-settings', defaultQueueSettings, day(0));
+    await seedTask(db(), { queue: 'with-task', status: 'pending' });
+    await ensureQueues(db(), ['named'], day(5));
+    expect(await purgeQueues(db(), 7 * dayMs, 9, day(6.9))).toBe(0);
+    expect(await purgeQueues(db(), 7 * dayMs, 9, day(7.1))).toBe(1);
+    expect(await names()).toEqual(['named', 'with-settings', 'with-task']);
+    // It had a task then, and is looked at again later.
+    await db().query('delete from sluice.tasks');
+    expect(await purgeQueues(db(), 7 * dayMs, 9, day(13))).toBe(1);
+    expect(await names()).toEqual(['with-settings', 'with-task']);
+    expect(await purgeQueues(db(), 7 * dayMs, 9, day(15))).toBe(1);
+    await ensureQueues(db(), ['idle'], day(15));
+    expect(await names()).toEqual(['idle', 'with-settings']);
+  });
+
+  it('is bounded', async () => {
+    await ensureQueues(db(), ['a', 'b', 'c'], day(0));
+    expect(await purgeQueues(db(), dayMs, 2, day(2))).toBe(2);
+    expect(await names()).toEqual(['c']);
+  });
+});
 
 describeOnEveryDatabase('queues', (db) => {
   it('a queue that is first named has the default settings', async () => {
@@ -185,8 +215,8 @@ describeOnEveryDatabase('limits', (db) => {
     expect(await findLimit(db(), 'account')).toEqual({ name: 'account', ...changed });
     expect(await listLimits(db())).toEqual([{ name: 'account', ...changed }]);
     expect(await unknownLimits(db(), ['x', 'account', 'x'])).toEqual(['x']);
-    expect(await deleteLimit(db(), 'account')).toBe('deleted');
-    expect(await deleteLimit(db(), 'account')).toBe('missing');
+    expect(await deleteLimit(db(), 'account')).toMatchObject({ kind: 'deleted' });
+    expect(await deleteLimit(db(), 'account')).toEqual({ kind: 'missing' });
     expect(await findLimit(db(), 'account')).toBeNull();
   });
 
@@ -217,9 +247,9 @@ describeOnEveryDatabase('limits', (db) => {
   it('are not deleted while a queue uses them', async () => {
     await putLimit(db(), 'account', account);
     await putQueue(db(), 'q', usesAccount, zero);
-    expect(await deleteLimit(db(), 'account')).toBe('in_use');
+    expect(await deleteLimit(db(), 'account')).toEqual({ kind: 'in_use' });
     await putQueue(db(), 'q', defaultQueueSettings, zero);
-    expect(await deleteLimit(db(), 'account')).toBe('deleted');
+    expect(await deleteLimit(db(), 'account')).toMatchObject({ kind: 'deleted' });
   });
 
   it('a queue can not use one that is not there', async () => {
@@ -306,7 +336,7 @@ describeOnPostgres('queues on two servers', (postgres) => {
         deleteLimit(db, 'account'),
         putQueue(other, 'q', usesAccount, zero),
       ]);
-      const isDeleted = deleted.status === 'fulfilled' && deleted.value === 'deleted';
+      const isDeleted = deleted.status === 'fulfilled' && deleted.value.kind === 'deleted';
       expect(put.status).toBe(isDeleted ? 'rejected' : 'fulfilled');
     }
   });

@@ -1,4 +1,5 @@
 import { closed, type Circuit, type PushBack } from '../domain/circuit.js';
+import { likePatterns, unconfined, type Confinement } from '../domain/confinement.js';
 import { SluiceError } from '../domain/errors.js';
 import type { QueueLimit, QueueSettings } from '../domain/queue-settings.js';
 import type { Page, PageRequest } from '../protocol/page.js';
@@ -43,15 +44,56 @@ export const configuredColumns = `name, version, limits, max_concurrency, max_re
   paused_until, low_to_medium_ms, low_to_high_ms, medium_to_high_ms, circuit, circuit_reason,
   circuit_until, circuit_probes_at, circuit_since, circuit_step, circuit_trips, circuit_slots`;
 
-export async function ensureQueues(db: Queryable, names: readonly string[]): Promise<void> {
+/** The row of a queue without settings says by `changed_at` when it was last named, to the hour. */
+export async function ensureQueues(
+  db: Queryable,
+  names: readonly string[],
+  now: Instant = null,
+): Promise<void> {
   // Sorted: two servers that create the same queues at once wait for each other in one direction.
   await db.query(
-    `insert into sluice.queues (name, version)
-     select distinct name, 0 from unnest($1::text[]) as name order by name
-     on conflict (name) do nothing`,
-    [names],
+    `insert into sluice.queues as q (name, version, changed_at)
+     select distinct name, 0, coalesce($2::timestamptz, now())
+     from unnest($1::text[]) as name order by name
+     on conflict (name) do update set changed_at = excluded.changed_at
+     where q.version = 0 and q.changed_at < excluded.changed_at - interval '1 hour'`,
+    [names, now],
   );
 }
+
+/**
+ * Deletes the rows of queues that have no settings, no living task, and were named by nobody for so
+ * long. Answers with how many. Reads all living tasks once if there are such queues; those that have
+ * tasks are then not looked at again for as long.
+ */
+export async function purgeQueues(
+  db: Queryable,
+  unusedMs: number,
+  limit: number,
+  now: Instant,
+): Promise<number> {
+  const found = await db.query<{ name: string }>(
+    `select name from sluice.queues where ${isUnusedSql} order by name limit $3`,
+    [now, unusedMs, limit],
+  );
+  if (found.length === 0) return 0;
+  const names = found.map(({ name }) => name);
+  const used = await db.query<{ queue: string }>(
+    'select distinct queue from sluice.tasks where queue = any($1::text[])',
+    [names],
+  );
+  const kept = new Set(used.map(({ queue }) => queue));
+  await ensureQueues(db, [...kept], now);
+  // Again with the condition: one of them may have been named or configured meanwhile.
+  const gone = await db.query(
+    `delete from sluice.queues where name = any($3::text[]) and ${isUnusedSql} returning name`,
+    [now, unusedMs, names.filter((name) => !kept.has(name))],
+  );
+  return gone.length;
+}
+
+const isUnusedSql = `version = 0
+  and changed_at < coalesce($1::timestamptz, now()) - $2::float8 * interval '1 millisecond'`;
 
 export async function findQueue(db: Queryable, name: string): Promise<ConfiguredRow | null> {
   const [row] = await db.query<QueueRow>(
@@ -61,18 +103,37 @@ export async function findQueue(db: Queryable, name: string): Promise<Configured
   return row === undefined ? null : toConfigured(row);
 }
 
-export async function listQueues(db: Queryable, page: PageRequest): Promise<Page<ConfiguredRow>> {
+export async function listQueues(
+  db: Queryable,
+  page: PageRequest,
+  within: Confinement = unconfined,
+): Promise<Page<ConfiguredRow>> {
   const limit = page.limit ?? defaultPageLimit;
   const rows = await db.query<QueueRow>(
     `select ${configuredColumns} from sluice.queues
-     where name > coalesce($1::text, '') order by name limit $2`,
-    [page.cursor === undefined ? null : decodeCursor(page.cursor), limit],
+     where name > coalesce($1::text, '') and ($3::text[] is null or name like any($3))
+     order by name limit $2`,
+    [page.cursor === undefined ? null : decodeCursor(page.cursor), limit, likePatterns(within)],
   );
   const last = rows.length < limit ? undefined : rows.at(-1);
   return {
     items: rows.map(toConfigured),
     nextCursor: last === undefined ? null : encodeCursor(last.name),
   };
+}
+
+/** The first of them by name. */
+export async function findQueueNames(
+  db: Queryable,
+  within: Confinement,
+  limit: number,
+): Promise<string[]> {
+  const rows = await db.query<{ name: string }>(
+    `select name from sluice.queues
+     where $1::text[] is null or name like any($1) order by name limit $2`,
+    [likePatterns(within), limit],
+  );
+  return rows.map(({ name }) => name);
 }
 
 /** Those that were ever configured, or changed since. Index: queues_changed. */

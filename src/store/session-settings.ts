@@ -34,6 +34,8 @@ export const postgresSettings: Readonly<Record<string, string>> = {
   idle_session_timeout: '0',
 };
 
+export type Settings = Readonly<Record<string, string>>;
+
 /** Since Postgres 17. */
 const newerSettings: Readonly<Record<string, string>> = { transaction_timeout: '0' };
 
@@ -51,14 +53,14 @@ const inTransaction = listOf(postgresSettings, 'true');
  * the settings end with this statement: others use the connection after us. Sent as a statement because
  * PgBouncer refuses a connection that brings unknown start-up parameters.
  */
-export function setUpStatement(processId: number | null, isHot: boolean): string {
+export function setUpStatement(processId: number | null, isHot: boolean, own: Settings): string {
   const isShared = `pg_backend_pid() is distinct from ${processId ?? 'null'}`;
   const newer = Object.entries(newerSettings).map(
     ([name, value]) =>
       `case when current_setting('${name}', true) is not null
        then set_config('${name}', '${value}', ${isShared}) end`,
   );
-  const all = { ...postgresSettings, ...(isHot ? planOnce : {}) };
+  const all = { ...postgresSettings, ...own, ...(isHot ? planOnce : {}) };
   return `select ${[listOf(all, isShared), ...newer].join(', ')},
     date_part('epoch', clock_timestamp()) * 1000 as now_ms, pg_backend_pid() as pid,
     current_setting('transaction_read_only')::boolean as is_read_only,
@@ -107,12 +109,21 @@ interface ExtendedProtocol {
  */
 class QueryWithSettings extends BaseQuery {
   #areSet = false;
+  readonly #settings: string;
+
+  constructor(config: ConstructorParameters<typeof BaseQuery>[0], own: Settings, done: Callback) {
+    super(config, done);
+    this.#settings = [
+      inTransaction,
+      ...(Object.keys(own).length === 0 ? [] : [listOf(own, 'true')]),
+    ].join(', ');
+  }
 
   override submit(connection: pg.Connection): Error | null {
     const protocol = connection as unknown as ExtendedProtocol;
     protocol.stream.cork();
     try {
-      protocol.parse({ text: `select ${inTransaction}` });
+      protocol.parse({ text: `select ${this.#settings}` });
       protocol.bind({});
       protocol.execute({});
       return super.submit(connection);
@@ -138,12 +149,13 @@ export function queryShared(
   client: pg.PoolClient,
   text: string,
   values: unknown[] | undefined,
+  own: Settings,
 ): Promise<pg.QueryResult> {
   if (text.endsWith(mustBeAlone)) return client.query(text);
   return new Promise((resolve, reject) => {
     const config = { text, values: values ?? [], queryMode: 'extended' as const };
     client.query(
-      new QueryWithSettings(config, (error, result) => {
+      new QueryWithSettings(config, own, (error, result) => {
         if (error) reject(error);
         else resolve(result);
       }),

@@ -117,7 +117,7 @@ describe('looks at connections', () => {
     vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
     onTestFinished(() => void vi.useRealTimers());
     const asked = vi.fn(busy);
-    const patience = { quietMs: 5_000, askMs: 10_000, mostMs: 60_000 };
+    const patience = { quietMs: 5_000, askMs: 10_000, mostMs: 60_000, readMs: 5_000 };
     const silent = new SilentConnections({ patience, findBusy: asked });
     const stream = { bytesRead: 0, writableLength: 0, destroy: vi.fn() };
     const client = Object.assign(new EventEmitter(), { connection: { stream } });

@@ -8,6 +8,8 @@ export interface Patience {
   readonly askMs: number;
   /** Where Postgres can't be asked, or does not say. */
   readonly mostMs: number;
+  /** What people look at is stopped after so long. */
+  readonly readMs: number;
 }
 
 export const defaultPatience: Patience = {
@@ -16,6 +18,7 @@ export const defaultPatience: Patience = {
   askMs: 10_000,
   // Longer than statement_timeout, and what PgBouncer lets a statement wait in line besides.
   mostMs: 60_000 + 120_000,
+  readMs: 5_000,
 };
 
 const looksPerQuiet = 5;

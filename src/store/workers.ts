@@ -1,7 +1,7 @@
 import type { Lease, TaskId, WorkerId } from '../domain/ids.js';
 import type { Page, PageRequest } from '../protocol/page.js';
-import type { Heartbeat, Registration, WorkerView } from '../protocol/workers-api.js';
-import { column, sparseColumn } from './columns.js';
+import type { Heartbeat, Held, Registration, WorkerView } from '../protocol/workers-api.js';
+import { column, heldColumns, sparseColumn } from './columns.js';
 import { LockedError, type Database, type Instant, type Queryable } from './database.js';
 import { letGoUnlisted } from './hold-workflows.js';
 import { decodeIdCursor, defaultPageLimit, encodeCursor } from './paging.js';
@@ -15,10 +15,10 @@ export async function registerWorker(
 ): Promise<void> {
   await db.query(
     `insert into sluice.workers
-       (id, name, host, version, capabilities, task_types, queues, capacity,
+       (id, name, host, version, capabilities, task_types, queues, capacity, owner,
         registered_at, last_heartbeat_at)
-     select $1::uuid, $2, $3, $4, $5::text[], $6::text[], $7::text[], $8::int, instant, instant
-     from coalesce($9::timestamptz, now()) as instant
+     select $1::uuid, $2, $3, $4, $5::text[], $6::text[], $7::text[], $8::int, $9, instant, instant
+     from coalesce($10::timestamptz, now()) as instant
      on conflict (id) do nothing`,
     [
       workerId,
@@ -29,6 +29,7 @@ export async function registerWorker(
       namesOrAll(registration.taskTypes),
       namesOrAll(registration.queues),
       registration.capacity,
+      registration.owner ?? null,
       now,
     ],
   );
@@ -110,7 +111,7 @@ export async function beatAll(
   const latest = [...new Map(beats.map((beat) => [beat.workerId, beat])).values()].sort(
     (one, other) => (one.workerId < other.workerId ? -1 : 1),
   );
-  const rows = await db.query<BeatRow>(beatSql, [
+  const rows = await db.vital.query<BeatRow>(beatSql, [
     column(latest, ({ workerId }) => workerId),
     column(latest, ({ heartbeat }) => heartbeat.status),
     column(latest, ({ heartbeat }) => heartbeat.currentLoad),
@@ -164,21 +165,22 @@ function toHeld(row: BeatRow): HeldTask[] {
 }
 
 /**
- * A worker that was declared dead registers again and names what it still runs: leases of a worker
- * that is dead or gone move to its new id, leases of a living one do not.
+ * A worker that was declared dead registers again and names what it still runs, with the leases: what a
+ * worker that is dead or gone holds moves to its new id, what a living one holds does not.
  */
 export async function adoptTasks(
   db: Queryable,
   workerId: WorkerId,
-  taskIds: readonly TaskId[],
+  held: readonly Held[],
 ): Promise<TaskId[]> {
   const rows = await db.query<{ id: TaskId }>(
     `update sluice.tasks t set worker_id = $1::uuid
-     where t.id = any($2::uuid[]) and t.lease is not null and not exists (
+     from unnest($2::uuid[], $3::uuid[]) as held (id, lease)
+     where t.id = held.id and t.lease = held.lease and not exists (
        select from sluice.workers w where w.id = t.worker_id and w.status <> 'dead'
      )
      returning t.id`,
-    [workerId, taskIds],
+    [workerId, ...heldColumns(held)],
   );
   return rows.map((row) => row.id);
 }
@@ -199,10 +201,12 @@ interface WorkerRow {
   registered_at: Date;
   last_heartbeat_at: Date;
   benched_until: Date | null;
+  owner: string | null;
 }
 
 const columns = `id, name, host, version, status, capabilities, task_types, queues, capacity,
-  current_load, memory_usage, event_loop_delay_ms, registered_at, last_heartbeat_at, benched_until`;
+  current_load, memory_usage, event_loop_delay_ms, registered_at, last_heartbeat_at, benched_until,
+  owner`;
 
 export async function findWorker(db: Queryable, workerId: WorkerId): Promise<WorkerView | null> {
   const [row] = await db.query<WorkerRow>(
@@ -216,12 +220,12 @@ export async function findWorker(db: Queryable, workerId: WorkerId): Promise<Wor
 export async function findWorkers(
   db: Queryable,
   workerIds: readonly WorkerId[],
-): Promise<WorkerView[]> {
+): Promise<(WorkerView & { readonly owner: string | null })[]> {
   const rows = await db.query<WorkerRow>(
     `select ${columns} from sluice.workers where id = any($1::uuid[])`,
     [workerIds],
   );
-  return rows.map(toView);
+  return rows.map((row) => ({ ...toView(row), owner: row.owner }));
 }
 
 export async function listWorkers(db: Queryable, page: PageRequest): Promise<Page<WorkerView>> {

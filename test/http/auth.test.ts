@@ -142,7 +142,7 @@ describe('a call that waits', () => {
 
   it('R-AD6: so does one whose key expires, and a wait', async () => {
     const { key } = await http().make({ scopes: ['worker', 'read'], expiresInSeconds: 2 });
-    const worker = await register(http().keys.worker);
+    const worker = await register(key);
     const { task_id } = (await submit('never-done')).json<{ task_id: string }>();
     const ended = await Promise.all([
       http().call(poll(worker, 'expired'), key),

@@ -45,7 +45,7 @@ describe('answers that nobody reads', () => {
     const url = `${server.url}/api/v1/tasks/${taskId}`;
     const list = `${server.url}/api/v1/tasks?include=result`;
     const readers = Array.from({ length: 6 }, () => unread(list));
-    await until('two of them to be under way', () => answers.room < mib);
+    await until('two of them to be sent', () => answers.isClogged);
     const refused = await until('a read to be refused', async () => {
       const answer = await fetch(url);
       await answer.arrayBuffer();
@@ -56,7 +56,7 @@ describe('answers that nobody reads', () => {
     const worker = await TestWorker.register(server.engine);
     await worker.beat([]);
     await submitAll(server.engine, [{ taskType: 'waiting' }]);
-    expect(answers.room).toBe(0);
+    expect(answers.isClogged).toBe(true);
     expect(await worker.look(1)).toEqual([]);
     expect((await fetch(`${server.url}/readyz`)).status).toBe(200);
     for (const reader of readers) reader.destroy();

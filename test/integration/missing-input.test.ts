@@ -34,7 +34,7 @@ describeOnPostgres('a missing input', (server) => {
       expect(view.retryCount).toBe(0);
       // Its slot is free, and a replay ends the same way.
       expect((await engine.getQueue(queue)).live.running).toBe(1);
-      expect((await engine.replayTask(lost)).status).toBe('pending');
+      await engine.replayTask(lost);
       await until('it to end again', async () => {
         expect(await worker.look()).toEqual([]);
         return (await engine.getTask(lost)).status === 'dead_letter';

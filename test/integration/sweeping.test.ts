@@ -33,6 +33,8 @@ function watched(db: Database): { readonly db: Database; readonly statements: st
   const watchedDb: Database = {
     ...watch(db),
     urgent: watch(db.urgent),
+    vital: watch(db.vital),
+    reads: watch(db.reads),
     ordered: watch({ ...db, ...db.ordered }),
     transaction: (work) => db.transaction((tx) => work(watch(tx))),
     nowMs: () => db.nowMs(),

@@ -91,6 +91,7 @@ function history(
     limits: [{ queue: 'limited', most: 4, windowMs: 4_000, burst: null }],
     limitsUntil: 100_000,
     slots: [{ queue: 'narrow', most: 2 }],
+    retunes: [],
     serverOf: new Map([
       ['worker-0', 'server-0'],
       ['worker-1', 'server-1'],
@@ -187,6 +188,15 @@ describe('R-RE8: the checker of a chaos run', () => {
     expect(rulesOf({ ...over, begins })).toEqual([]);
   });
 
+  it('finds a start beyond a max_concurrency that was lowered, but not what ran before', () => {
+    const retune = { queue: 'narrow', most: 1, from: 60_200, to: 60_900 };
+    const beyond = check(history({}, { retunes: [retune] }));
+    expect(beyond.findings.map(({ rule }) => rule)).toEqual(['change not kept']);
+    expect(beyond.startsAfterRetunes).toBe(1);
+    const afterStarts = { ...retune, from: 60_600 };
+    expect(rulesOf(history({}, { retunes: [afterStarts] }))).toEqual([]);
+  });
+
   it('finds a workflow out of order', () => {
     const early = row('next', [attempt(39_000, 39_500)]);
     expect(rulesOf(history({ next: early }))).toEqual(['out of order']);
@@ -242,7 +252,7 @@ describe('R-RE8: the checker of a chaos run', () => {
 });
 
 describe('R-RE8: the schedule of a chaos run', () => {
-  const plan = { engine: 'postgres', faults: 220, durationMs: 600_000, leaseMs: 3_000 } as const;
+  const plan = { engine: 'postgres', faults: 300, durationMs: 600_000, leaseMs: 3_000 } as const;
 
   it('is the same for the same seed, and another for another', () => {
     expect(drawSchedule({ ...plan, seed: 7 })).toEqual(drawSchedule({ ...plan, seed: 7 }));
@@ -254,14 +264,21 @@ describe('R-RE8: the schedule of a chaos run', () => {
     const times = schedule.map(({ atMs }) => atMs);
     expect(times).toEqual(times.toSorted((a, b) => a - b));
     const kinds = schedule.map(({ kind }) => kind);
-    expect(new Set(kinds).size).toBe(11);
+    expect(new Set(kinds).size).toBe(15);
     expect(kinds.filter((kind) => kind === 'kill postgres')).toHaveLength(20);
   });
 
   it('has nothing to kill on embedded but servers and workers', () => {
     const kinds = drawSchedule({ ...plan, engine: 'embedded', seed: 7 }).map(({ kind }) => kind);
     expect(new Set(kinds)).toEqual(
-      new Set(['kill server', 'freeze server', 'kill worker', 'freeze worker', 'cut worker']),
+      new Set([
+        'kill server',
+        'freeze server',
+        'kill worker',
+        'freeze worker',
+        'cut worker',
+        'mislead worker',
+      ]),
     );
   });
 });

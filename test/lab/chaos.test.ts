@@ -8,12 +8,12 @@ it('R-RE8: servers, workers, Redis and Postgres die, freeze and lose each other,
     engine: 'postgres',
     seed: 1,
     durationMs: 8_000,
-    faults: 11,
+    faults: 15,
     durable: false,
     say: () => undefined,
   });
   expect(verdict.findings).toEqual([]);
-  expect(new Set(schedule.map(({ kind }) => kind)).size).toBe(11);
+  expect(new Set(schedule.map(({ kind }) => kind)).size).toBe(15);
   expect(history.faults).toHaveLength(schedule.length);
   expect(history.acknowledged.length).toBeGreaterThan(20);
 });

@@ -67,7 +67,8 @@ export function explained(
     db.transaction((connection) => work(explaining(connection)));
   const query: Database['query'] = (text, parameters) =>
     transaction((connection) => connection.query(text, parameters));
-  return { db: { ...db, query, ordered: { query }, transaction }, plans };
+  const one = { query, run: (script: string) => db.run(script) };
+  return { db: { ...db, ...one, vital: one, reads: one, ordered: { query }, transaction }, plans };
 }
 
 const explanation = 'explain (analyze, buffers, format json)';

@@ -1,5 +1,5 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import type { Command } from 'commander';
-import type { Engine } from '../../engine/open-engine.js';
 import type { RunningServer } from '../../server/serve.js';
 import { describeServeConfig, serveSettings } from '../../runtime/config.js';
 import { CliError } from '../failure.js';
@@ -95,12 +95,14 @@ async function runServe(command: Command): Promise<void> {
     return server.close({ drainMs });
   });
   const ready = `Sluice is ready at ${paint('bold', server.url)}`;
-  const [standby] = standbys;
-  printLine(standby === undefined ? ready : `Sluice stands by at ${server.url}: ${standby}`);
+  const notReady = await whyNotReady(server, standbys.at(0));
+  printLine(notReady ?? ready);
   printFields([...Object.entries(describeServeConfig(config)), ['callers', callers(server)]]);
-  const watch = standby === undefined ? undefined : announceTurn(server.engine, ready);
+  const ending = new AbortController();
+  const announced = notReady === null ? null : announceReady(server, ready, ending.signal);
   await stopped;
-  clearInterval(watch);
+  ending.abort();
+  await announced;
 }
 
 function callers({ engine }: RunningServer): string {
@@ -109,14 +111,31 @@ function callers({ engine }: RunningServer): string {
     : 'anybody on this machine; "sluice keys create" makes API keys';
 }
 
-/** Whoever reads along learns when a standby takes over. */
-function announceTurn(engine: Engine, ready: string): NodeJS.Timeout {
-  const watch = setInterval(() => {
-    if (engine.notServing() !== null) return;
-    clearInterval(watch);
-    printLine(ready);
-  }, lookEveryMs);
-  return watch;
+/** Null: /readyz answers 200. */
+async function whyNotReady(
+  server: RunningServer,
+  standby: string | undefined,
+): Promise<string | null> {
+  const readiness = await server.readiness();
+  if (readiness.ready) return null;
+  return standby === undefined
+    ? `Sluice is not ready at ${server.url}: ${readiness.reason}`
+    : `Sluice stands by at ${server.url}: ${standby}`;
+}
+
+/** Prints the line once: when a standby takes over, or when what was missing is there. */
+async function announceReady(
+  server: RunningServer,
+  ready: string,
+  signal: AbortSignal,
+): Promise<void> {
+  while (!signal.aborted) {
+    if ((await server.readiness()).ready) {
+      printLine(ready);
+      return;
+    }
+    await delay(lookEveryMs, undefined, { signal }).catch(() => undefined);
+  }
 }
 
 function explain(error: unknown, port: number): unknown {

@@ -12,19 +12,65 @@ export async function checkPostgres(url: string): Promise<readonly Check[]> {
   try {
     db = await openDatabase({ kind: 'postgres', url, poolSize: 1 }, silentLog);
   } catch (error) {
-    const advice = 'Check the address, the password and that Postgres runs.';
-    return [failed('Postgres', `${hidePassword(url)}: ${reason(error)}`, advice)];
+    return [unusable(url, error)];
   }
   try {
     return [
       ok('Postgres', hidePassword(url)),
       await checkVersion(db),
+      ...(await checkFacts(db)),
+      await checkPooling(url),
+      await checkRights(db),
       await checkSchema(db),
       await checkClock(db),
     ];
   } finally {
     await db.close();
   }
+}
+
+/** What opening refuses is said with its remedy, which is the advice. */
+function unusable(url: string, error: unknown): Check {
+  if (error instanceof Error && error.name === 'DatabaseUnfitError') {
+    const [found = '', ...advice] = error.message.split('\n');
+    return failed('Postgres', found, advice.join('\n'));
+  }
+  const advice = 'Check the address, the password and that Postgres runs.';
+  return failed('Postgres', `${hidePassword(url)}: ${reason(error)}`, advice);
+}
+
+/** Opening has refused any other encoding, and a server or a role that may only read. */
+async function checkFacts(db: Database): Promise<readonly Check[]> {
+  const { readFacts } = await import('../../store/database-fitness.js');
+  const { encoding, role, synchronousCommit } = await readFacts(db);
+  const durability = 'Accepted tasks may be lost when the server crashes; set it to on.';
+  return [
+    ok('encoding', encoding),
+    ok('writes', `accepted, as "${role}"`),
+    synchronousCommit === 'off'
+      ? warning('durability', 'synchronous_commit is off', durability)
+      : ok('durability', `synchronous_commit is ${synchronousCommit}`),
+  ];
+}
+
+async function checkPooling(url: string): Promise<Check> {
+  const { findPooling } = await import('../../store/pooling.js');
+  switch (await findPooling(url)) {
+    case 'none':
+      return ok('pooling', 'none: connections go to Postgres itself');
+    case 'transaction':
+      return ok('pooling', 'by transaction: settings travel with each statement');
+    case 'session':
+      return ok('pooling', 'by session, or nobody shared a connection just now');
+  }
+}
+
+async function checkRights(db: Database): Promise<Check> {
+  const { findRightsProblem } = await import('../../store/database-rights.js');
+  const problem = await findRightsProblem(db, 'change');
+  if (problem === null) return ok('rights', 'all that is needed');
+  const [found = '', ...advice] = problem.split('\n');
+  return failed('rights', found, advice.join('\n'));
 }
 
 async function checkVersion(db: Database): Promise<Check> {
@@ -39,6 +85,10 @@ async function checkVersion(db: Database): Promise<Check> {
 
 async function checkSchema(db: Database): Promise<Check> {
   const { latestVersion, schemaVersion } = await import('../../store/migrate.js');
+  const { findRightsProblem } = await import('../../store/database-rights.js');
+  if ((await findRightsProblem(db, 'read')) !== null) {
+    return failed('schema', "can't be read", 'Give the role the rights that are missing.');
+  }
   const version = await schemaVersion(db);
   if (version === latestVersion) return ok('schema', `version ${version}, up to date`);
   if (version > latestVersion) {

@@ -7,10 +7,11 @@ afterEach(async () => {
   for (const close of closing.splice(0)) await close();
 });
 
-it('a Redis that will do: version, eviction and clock are told', async () => {
+it('a Redis that will do: rights, version, eviction and clock are told', async () => {
   const checks = await checkRedis(inject('redisUrl'));
   expect(checks.map(({ what, health }) => [what, health])).toEqual([
     ['Redis', 'ok'],
+    ['Redis rights', 'ok'],
     ['Redis version', 'ok'],
     ['Redis eviction', 'ok'],
     ['Redis clock skew', 'ok'],

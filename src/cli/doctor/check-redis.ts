@@ -3,6 +3,7 @@ import {
   RedisRefusedError,
   type RedisConnection,
 } from '../../ready/redis/connection.js';
+import { findMissingRight, rightsAdvice } from '../../ready/redis/rights.js';
 import {
   isTooOld,
   mayEvict,
@@ -14,16 +15,19 @@ import { hidePassword } from '../../runtime/hide-password.js';
 import { silentLog } from '../../runtime/log.js';
 import { failed, ok, warning, type Check } from './check.js';
 
-export async function checkRedis(url: string): Promise<readonly Check[]> {
+/** Before there is a schema, the id that keys begin with is not known. */
+const anyPrefix = 'sluice:{doctor}:';
+
+export async function checkRedis(url: string, prefix = anyPrefix): Promise<readonly Check[]> {
   let connection: RedisConnection;
   try {
-    connection = await openRedis(url, silentLog);
+    connection = await openRedis(url, silentLog, prefix);
   } catch (error) {
     if (!(error instanceof RedisRefusedError)) throw error;
     return [failed('Redis', error.message, error.advice)];
   }
   try {
-    return await checkConnection(connection, url);
+    return await checkConnection(connection, url, prefix);
   } finally {
     await connection.close();
   }
@@ -32,18 +36,34 @@ export async function checkRedis(url: string): Promise<readonly Check[]> {
 async function checkConnection(
   connection: RedisConnection,
   url: string,
+  prefix: string,
 ): Promise<readonly Check[]> {
   const trouble = connection.trouble();
+  if (trouble?.includes(rightsAdvice) === true) {
+    return [
+      ok('Redis', hidePassword(url)),
+      failed('Redis rights', trouble.replace(` ${rightsAdvice}`, ''), rightsAdvice),
+    ];
+  }
   if (trouble !== null) {
     return [failed('Redis', trouble, 'Check the address, the password and that Redis runs.')];
   }
   const facts = await readServerFacts(connection.client);
   return [
     ok('Redis', hidePassword(url)),
+    await checkRights(connection, prefix),
     checkVersion(unique(facts.map(({ version }) => version))),
     checkPolicy(unique(facts.map(({ evictionPolicy }) => evictionPolicy))),
     await checkClock(connection),
   ];
+}
+
+/** Runs every command that the scripts use, publishes and subscribes. */
+async function checkRights({ client }: RedisConnection, prefix: string): Promise<Check> {
+  const missing = await findMissingRight(client, prefix);
+  return missing === null
+    ? ok('Redis rights', 'all that is needed')
+    : failed('Redis rights', missing, rightsAdvice);
 }
 
 function checkVersion(versions: readonly string[]): Check {

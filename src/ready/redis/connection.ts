@@ -12,6 +12,7 @@ import {
   patienceMs,
   type RedisClient,
 } from './client.js';
+import { findMissingRight, isRefusal, rightsAdvice } from './rights.js';
 import { isTooOld, mayEvict, neededVersion, readServerFacts } from './server-facts.js';
 
 export interface RedisConnection {
@@ -42,19 +43,37 @@ const stopEviction =
   'Set maxmemory-policy to noeviction: "redis-cli config set maxmemory-policy noeviction", and the same in ' +
   'redis.conf or in the settings of your provider.';
 
+const otherDatabase =
+  'Raise "databases" in its configuration, or end REDIS_URL with another number.';
+
 const lookEveryMs = 5_000;
 const lookAgainMs = 200;
 
-/** Resolves also when Redis is away, and goes on trying. Throws when it is too old, or evicts keys. */
-export async function openRedis(url: string, log: Logger): Promise<RedisConnection> {
+/**
+ * Resolves also when Redis is away, and goes on trying. Throws when it can't be used at all. `prefix`: of the
+ * keys and channels for which our rights are tried.
+ */
+export async function openRedis(
+  url: string,
+  log: Logger,
+  prefix = 'sluice:{rights}:',
+): Promise<RedisConnection> {
   const address = parseRedisUrl(url);
   if (address === null) throw new Error(`A Redis URL must be like ${redisUrlExamples}.`);
-  const connection = new WatchedConnection(createClient(address), hidePassword(url), log);
+  const ours = { name: hidePassword(url), prefix, db: address.db };
+  const connection = new WatchedConnection(createClient(address), ours, log);
   await Promise.race([connection.judged, delay(2 * patienceMs, undefined, { ref: false })]);
   const refusal = connection.refusal();
   if (refusal === null) return connection;
   await connection.close();
   throw refusal;
+}
+
+interface Ours {
+  /** For people. */
+  readonly name: string;
+  readonly prefix: string;
+  readonly db: number;
 }
 
 /** Tells for itself whether Redis answers, so that nobody has to find out by failing. */
@@ -63,7 +82,7 @@ class WatchedConnection implements RedisConnection {
   /** Resolves at the first word about it, good or bad. */
   readonly judged: Promise<void>;
   #judge: () => void = () => undefined;
-  readonly #name: string;
+  readonly #ours: Ours;
   readonly #log: Logger;
   readonly #listeners = new Set<() => void>();
   readonly #watch: Loop;
@@ -75,11 +94,11 @@ class WatchedConnection implements RedisConnection {
   #evictionIsTold = false;
   #closing: Promise<void> | null = null;
 
-  constructor(client: RedisClient, name: string, log: Logger) {
+  constructor(client: RedisClient, ours: Ours, log: Logger) {
     this.client = client;
-    this.#name = name;
+    this.#ours = ours;
     this.#log = log;
-    this.#trouble = `Redis at ${name} has not answered yet`;
+    this.#trouble = `Redis at ${ours.name} has not answered yet`;
     this.judged = new Promise((resolve) => {
       this.#judge = resolve;
     });
@@ -148,7 +167,7 @@ class WatchedConnection implements RedisConnection {
   async #look(): Promise<number> {
     if (this.client.status !== 'ready') return lookEveryMs;
     try {
-      if (this.#trouble !== null) await findNodes(this.client);
+      if (this.#trouble !== null) await this.#tryOut();
       const facts = await readServerFacts(this.client);
       const old = facts.find(({ version }) => isTooOld(version));
       const evicting = facts.find(({ evictionPolicy }) => mayEvict(evictionPolicy));
@@ -162,6 +181,16 @@ class WatchedConnection implements RedisConnection {
       this.#lose(error as Error);
       return lookAgainMs;
     }
+  }
+
+  /** After every connection: the client goes on with database 0 when ours is not there. */
+  async #tryOut(): Promise<void> {
+    const { db, prefix } = this.#ours;
+    if (db > 0) await this.client.select(db);
+    const missing = await findMissingRight(this.client, prefix);
+    if (missing !== null) throw new Error(missing);
+    // Last: a node that is down is noticed when it is asked, and forgotten soon after.
+    await findNodes(this.client);
   }
 
   /** It only ever listens: a dead connection looks like a quiet one until something is sent. */
@@ -182,13 +211,13 @@ class WatchedConnection implements RedisConnection {
     }
     if (this.#trouble === null) return;
     this.#trouble = null;
-    if (this.#lossIsTold) this.#log.info({ redis: this.#name }, 'Redis answers again');
+    if (this.#lossIsTold) this.#log.info({ redis: this.#ours.name }, 'Redis answers again');
     this.#lossIsTold = false;
     this.#judge();
-    for (const listener of [...this.#listeners]) this.#tell(listener);
+    for (const listener of [...this.#listeners]) this.#call(listener);
   }
 
-  #tell(listener: () => void): void {
+  #call(listener: () => void): void {
     try {
       listener();
     } catch (error) {
@@ -197,17 +226,23 @@ class WatchedConnection implements RedisConnection {
   }
 
   #refuse(fault: string, advice: string): void {
-    this.#refusal = new RedisRefusedError(`Redis at ${this.#name}: ${fault}`, advice);
-    this.#lose(this.#refusal);
+    this.#refusal = new RedisRefusedError(`Redis at ${this.#ours.name}: ${fault}`, advice);
+    this.#tell(this.#refusal.message);
   }
 
   #lose(error: Error): void {
+    const { name, db } = this.#ours;
+    if (error.message.includes('DB index is out of range')) {
+      this.#refuse(`there is no database ${db}`, otherDatabase);
+    } else if (isRefusal(error)) {
+      this.#tell(`Redis at ${name} refuses: ${error.message}. ${rightsAdvice}`);
+    } else this.#tell(`Redis at ${name} can't be used: ${error.message}`);
+  }
+
+  #tell(trouble: string): void {
     if (this.#closing !== null) return;
-    this.#trouble =
-      error instanceof RedisRefusedError
-        ? error.message
-        : `Redis at ${this.#name} can't be used: ${error.message}`;
-    if (!this.#lossIsTold) this.#log.warn({ reason: this.#trouble }, 'Redis is away');
+    this.#trouble = trouble;
+    if (!this.#lossIsTold) this.#log.warn({ reason: trouble }, 'Redis is away');
     this.#lossIsTold = true;
     this.#judge();
   }

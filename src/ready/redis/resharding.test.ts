@@ -1,5 +1,5 @@
-import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { MovingSlot } from '../../../test/support/services/move-slot.js';
 import {
   startRedisCluster,
   type RunningRedisCluster,
@@ -15,19 +15,14 @@ const prefix = 'sluice:{resharded}:';
 
 describe('a slot that moves to another node of a cluster', () => {
   let cluster: RunningRedisCluster;
-  let nodes: { readonly client: Redis; readonly id: string; readonly port: number }[];
+  let moving: MovingSlot;
   let connection: RedisConnection;
   let queue: RedisReadyQueue;
   let generation = 0;
 
   beforeAll(async () => {
     cluster = await startRedisCluster(2);
-    nodes = await Promise.all(
-      cluster.nodes.map(async ({ url, port }) => {
-        const client = new Redis(url);
-        return { client, id: await client.cluster('MYID'), port };
-      }),
-    );
+    moving = await MovingSlot.of(cluster, prefix);
     connection = await openRedis(cluster.url, silentLog);
     queue = new RedisReadyQueue({ connection, bus: new LocalBus(), prefix, log: silentLog });
   });
@@ -35,7 +30,7 @@ describe('a slot that moves to another node of a cluster', () => {
   afterAll(async () => {
     await queue.close();
     await connection.close();
-    for (const { client } of nodes) client.disconnect();
+    moving.close();
     await cluster.stop();
   });
 
@@ -58,32 +53,17 @@ describe('a slot that moves to another node of a cluster', () => {
   }
 
   it('R-HA5: is not written to before it belongs to that node, whichever key has moved', async () => {
-    const slot = await connection.client.cluster('KEYSLOT', prefix);
-    const { client: first } = nodes[0] ?? {};
-    const owned = String(await first?.cluster('NODES'))
-      .split('\n')
-      .find((line) => line.includes('myself'));
-    const isFirst = Number(/ (\d+)-(\d+)/.exec(owned ?? '')?.[2]) >= slot;
-    const [from, to] = isFirst ? nodes : nodes.toReversed();
-    if (from === undefined || to === undefined) throw new Error('there are two nodes');
     await restore();
     const offer = offerMaker();
     await queue.offer(Array.from({ length: 30 }, (_, n) => offer({ queue: `q${n % 10}` })));
     await queue.take({ ...anyWork, count: 5 });
 
-    await to.client.cluster('SETSLOT', slot, 'IMPORTING', from.id);
-    await from.client.cluster('SETSLOT', slot, 'MIGRATING', to.id);
-    const keys = await from.client.cluster('GETKEYSINSLOT', slot, 1000);
-    expect(keys.length).toBeGreaterThan(10);
-    for (const [index, key] of keys.entries()) {
+    const keys = await moving.count();
+    expect(keys).toBeGreaterThan(10);
+    const moved = await moving.move(async (index) => {
       if (index % 4 === 0) await useIt();
-      await from.client.migrate('127.0.0.1', to.port, key, 0, 1000);
-    }
-    await useIt();
-    expect(await from.client.cluster('COUNTKEYSINSLOT', slot)).toBe(0);
-    expect(await to.client.cluster('COUNTKEYSINSLOT', slot)).toBe(keys.length);
-    await to.client.cluster('SETSLOT', slot, 'NODE', to.id);
-    await from.client.cluster('SETSLOT', slot, 'NODE', to.id);
+    });
+    expect([moved, await moving.count()]).toEqual([keys, keys]);
 
     // Contents that another run of a server made are filled anew.
     await until('the new owner to be asked', async () => {

@@ -2,6 +2,7 @@ import { Cluster } from 'ioredis';
 import type { Clock } from '../../runtime/clock.js';
 import type { Logger } from '../../runtime/log.js';
 import type { RedisConnection } from './connection.js';
+import { isRefusal, rightsAdvice } from './rights.js';
 import type { Script } from './script.js';
 
 /** Redis can't do it now. Nothing is wrong with what was asked. */
@@ -116,13 +117,19 @@ export class ScriptRunner {
   /** A lost connection is told by the connection itself; what else keeps Redis from serving is not. */
   #note(error: Error | null): void {
     const wasTold = this.#trouble !== null;
-    this.#trouble = error === null ? null : `Redis can't be used: ${error.message}`;
+    this.#trouble = error === null ? null : troubleOf(error);
     if (error === null) {
       if (wasTold) this.#log.info('Redis serves the ready queue again');
     } else if (!wasTold && isAnswer(error)) {
       this.#log.warn({ reason: error.message }, 'Redis does not serve the ready queue');
     }
   }
+}
+
+function troubleOf(error: Error): string {
+  return isRefusal(error)
+    ? `Redis refuses: ${error.message}. ${rightsAdvice}`
+    : `Redis can't be used: ${error.message}`;
 }
 
 /**
@@ -142,7 +149,7 @@ async function unlessClosed<T>(answer: Promise<T>): Promise<T> {
 
 function isAway(error: Error): boolean {
   // Whatever is not an answer of Redis is the lack of one: closed, refused, timed out.
-  return !isAnswer(error) || notNow.test(error.message);
+  return !isAnswer(error) || notNow.test(error.message) || isRefusal(error);
 }
 
 function isAnswer({ name }: Error): boolean {

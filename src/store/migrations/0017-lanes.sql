@@ -19,7 +19,7 @@ create table sluice.lane_counts (
   lanes integer not null constraint lane_counts_lanes check (lanes >= 0)
 );
 
--- False: the queue has as many lanes as it may have, and this is not one of them.
+-- For a lane that was not there a moment ago. False: the queue has as many as it may have.
 create function sluice.enter_lane(
   of_queue text, of_type text, of_capabilities text[], until timestamptz
 ) returns boolean
@@ -27,11 +27,6 @@ language plpgsql volatile as $$
 declare
   most integer;
 begin
-  update sluice.lanes set kept_until = greatest(kept_until, until)
-  where queue = of_queue and task_type = of_type and capabilities = of_capabilities;
-  if found then
-    return true;
-  end if;
   select coalesce((select max_lanes from sluice.queues where name = of_queue), 10000) into most;
   -- Whoever enters another lane of the queue waits here, and then finds the count of this one.
   insert into sluice.lane_counts as counted (queue, lanes) values (of_queue, 1)
