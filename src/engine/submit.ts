@@ -160,9 +160,7 @@ export class Submit {
     const refused = tasks.filter((_, index) => refusals[index] !== null);
     const keyed = refused.filter(({ idempotency }) => idempotency !== null);
     const known =
-      keyed.length === 0
-        ? null
-        : await findByKey(this.#context.db, keyed, instant(this.#context));
+      keyed.length === 0 ? null : await findByKey(this.#context.db, keyed, instant(this.#context));
     const refusalOf = new Map(tasks.map((task, index) => [task, refusals[index] ?? null]));
     return judged.map((one) => {
       const refusal = isPrepared(one) ? (refusalOf.get(one) ?? null) : null;
