@@ -1,5 +1,5 @@
 import type { SluiceApi } from '../protocol/api.js';
-import type { AnswerBudget } from '../runtime/answer-budget.js';
+import type { AnswerBudget } from '../engine/answer-budget.js';
 import type { Logger } from '../runtime/log.js';
 import type { ConnectionLimits } from './connection-limits.js';
 import type { Drain } from './drain.js';
