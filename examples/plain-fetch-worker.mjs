@@ -74,7 +74,8 @@ function heed({ cancelled = [], lost = [], drain = false, should_drain = false }
 /** Whoever is silent for longer than its lease loses its tasks to others. */
 async function beat() {
   const current_tasks = Array.from(running.values(), ({ task_id }) => task_id);
-  const load = { current_load: running.size, current_tasks };
+  // Should it have to register again, its tasks are its own by their leases.
+  const load = { current_load: running.size, current_tasks, leases: [...running.keys()] };
   heed((await call('heartbeat', { status: stopping ? 'draining' : 'active', ...load })) ?? {});
 }
 

@@ -119,9 +119,11 @@ def heed(answer):
 def beat():
     """Whoever is silent for longer than its lease loses its tasks to others."""
     while not leaving.wait(worker["heartbeat_interval_ms"] / 1000):
-        tasks = [task_id for task_id, _ in list(running.values())]
+        held = [(lease, task_id) for lease, (task_id, _) in list(running.items())]
         status = "draining" if stopping.is_set() else "active"
-        load = {"current_load": len(tasks), "current_tasks": tasks}
+        load = {"current_load": len(held), "current_tasks": [task_id for _, task_id in held]}
+        # Should it have to register again, its tasks are its own by their leases.
+        load["leases"] = [lease for lease, _ in held]
         if answer := call("heartbeat", {"status": status, **load}):
             heed(answer)
 

@@ -14,6 +14,14 @@ const docs = join(import.meta.dirname, '../docs');
 const check = process.argv.includes('--check');
 const generated = (from) => `<!-- Generated from ${from} by scripts/generate-docs.mjs -->`;
 
+const confinements = {
+  task: 'others: 404',
+  filtered: 'its part',
+  queue: 'others: 403 or 404',
+  worker: 'its own ids and queues',
+  refused: '403',
+};
+
 const { document, routes } = await describeApp();
 
 const documents = {
@@ -139,10 +147,11 @@ function renderScopes(routes) {
   const rows = routes
     .filter(({ method }) => method !== 'HEAD')
     .toSorted((a, b) => compare(a.path, b.path) || compare(a.method, b.method))
-    .map(({ method, path, scope }) => [
+    .map(({ method, path, scope, confined }) => [
       `\`${method} ${path.replaceAll(/:(\w+)/g, '{$1}')}\``,
       yes(scope === 'open'),
       ...scopes.map((one) => yes(allows([one], scope))),
+      confinements[confined] ?? '',
     ]);
   return `# Who may call what
 
@@ -151,7 +160,10 @@ ${generated('the scope that each route declares')}
 Once there is an API key (see [security.md](security.md)). Without a valid key a call is answered 401, with one
 that lacks the scope 403. \`HEAD\` goes with \`GET\`. \`/metrics\` needs no key with \`--open-metrics\`.
 
-${table(['Route', 'no key', ...scopes.map((scope) => `\`${scope}\``)], rows)}`;
+A key may be confined to queues (\`--queues\`) or to its own tasks (\`--own-tasks\`). The last column says what
+each route is for such a key.
+
+${table(['Route', 'no key', ...scopes.map((scope) => `\`${scope}\``), 'confined'], rows)}`;
 }
 
 function compare(a, b) {

@@ -1,8 +1,10 @@
 // Bad neighbours at full size: npm run hardening -- --help
 import { runLab } from '../shared/command.js';
+import { confinedKeys } from './scenarios/confined-keys.js';
 import { foreignAnswers } from './scenarios/foreign-answers.js';
 import { hugeAnswers } from './scenarios/huge-answers.js';
 import { hungRedis } from './scenarios/hung-redis.js';
+import { listeners } from './scenarios/listeners.js';
 import { lostKeys } from './scenarios/lost-keys.js';
 import { misconfigured } from './scenarios/misconfigured.js';
 import { missingPartitions } from './scenarios/missing-partitions.js';
@@ -23,6 +25,7 @@ README of the lab.`,
     foreignAnswers,
     rollingRestarts,
     revokedSessions,
+    confinedKeys,
     hugeAnswers,
     slowReads,
     hungRedis,
@@ -31,5 +34,6 @@ README of the lab.`,
     missingPartitions,
     postgresFailover,
     misconfigured,
+    listeners,
   ],
 });

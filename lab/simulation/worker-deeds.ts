@@ -1,6 +1,7 @@
 import type { Lease, TaskId, WorkerId } from '../../src/domain/ids.js';
 import type {
   ClaimedTask,
+  Held,
   PollRequest,
   Report,
   ReportAnswer,
@@ -115,7 +116,7 @@ export function beatIfDue(world: World, worker: SimulatedWorker): void {
   if (server === undefined) return;
   worker.lastBeatMs = world.nowMs;
   if (worker.workerId === null) register(world, worker, server);
-  else beat(world, worker, server, worker.heldTasks);
+  else beat(world, worker, server, worker.held);
 }
 
 /** `named`: what it says that it holds; undefined: it says nothing about that. */
@@ -123,7 +124,7 @@ export function beat(
   world: World,
   worker: SimulatedWorker,
   server: Server,
-  named: readonly TaskId[] | undefined,
+  named: readonly Held[] | undefined,
 ): void {
   const { workerId, name } = worker;
   if (workerId === null) return;
@@ -134,7 +135,7 @@ export function beat(
     what: `${name} beats`,
     server,
     use: (engine) =>
-      engine.heartbeat(workerId, named === undefined ? load : { ...load, currentTasks: named }),
+      engine.heartbeat(workerId, named === undefined ? load : { ...load, ...namesOf(named) }),
     heard: ({ cancelled, lost }) => {
       world.ledger.heardMs.set(workerId, beganMs);
       worker.letGoOfTasks([...cancelled, ...lost]);
@@ -143,6 +144,13 @@ export function beat(
       if (code === 'worker_unknown' && worker.workerId === workerId) worker.workerId = null;
     },
   });
+}
+
+function namesOf(held: readonly Held[]) {
+  return {
+    currentTasks: held.map(({ taskId }) => taskId),
+    leases: held.map(({ lease }) => lease),
+  };
 }
 
 /** Says how it went, also with leases that are long gone. */

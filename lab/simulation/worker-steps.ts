@@ -123,7 +123,7 @@ function beatWrongly(world: World, random: Random): void {
   }
   const forgotten = random.find(worker.held);
   if (forgotten !== null) worker.letGo(forgotten.lease);
-  beat(world, worker, server, worker.heldTasks);
+  beat(world, worker, server, worker.held);
 }
 
 function fallSilent(world: World, random: Random): void {

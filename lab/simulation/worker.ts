@@ -27,10 +27,6 @@ export class SimulatedWorker {
     return [...this.#held.values()];
   }
 
-  get heldTasks(): readonly TaskId[] {
-    return this.held.map(({ taskId }) => taskId);
-  }
-
   get freeSlots(): number {
     return Math.max(0, this.capacity - this.#held.size);
   }

@@ -204,10 +204,16 @@ export class HttpApi implements SluiceApi {
     return this.#http.post('/api/v1/tasks/cancel', taskFilterToWire(filter));
   }
 
-  async changeTask(taskId: TaskId, change: TaskChange): Promise<TaskView> {
+  async changeTask(taskId: TaskId, change: TaskChange): Promise<TaskView | Receipt> {
     const body = taskChangeToWire(change);
-    const { answer } = await this.#http.exchange<TaskWire>('PATCH', taskPath(taskId), { body });
-    return taskFromWire(answer);
+    const { answer } = await this.#http.exchange<TaskWire | ReceiptWire>(
+      'PATCH',
+      taskPath(taskId),
+      {
+        body,
+      },
+    );
+    return 'parameters' in answer ? taskFromWire(answer) : receiptFromWire(answer, false);
   }
 
   async replayTask(taskId: TaskId, request: ReplayRequest = {}): Promise<TaskView> {

@@ -7,6 +7,7 @@ export const errorCatalogue = {
   invalid_json: { status: 400, title: 'The body is not valid JSON' },
   unauthorized: { status: 401, title: 'A valid API key is needed' },
   forbidden: { status: 403, title: 'This caller may not do that' },
+  queue_forbidden: { status: 403, title: 'This key is confined to other queues' },
   route_not_found: { status: 404, title: 'There is no such route' },
   task_not_found: { status: 404, title: 'There is no such task' },
   queue_not_found: { status: 404, title: 'There is no such queue' },

@@ -25,6 +25,9 @@ export interface QueueSettings {
   readonly ageing: Ageing;
 }
 
+/** Of tasks that name none. */
+export const defaultQueue = 'default';
+
 export const defaultQueueSettings: QueueSettings = {
   limits: [],
   maxConcurrency: null,

@@ -1,5 +1,6 @@
 import { timingSafeEqual } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
+import { isConfined, type Confinement } from '../domain/confinement.js';
 import { SluiceError } from '../domain/errors.js';
 import type { Scope } from '../domain/scopes.js';
 import type { CreatedKey, KeyApi, KeyDraft, KeyView, SessionView } from '../protocol/keys-api.js';
@@ -46,6 +47,7 @@ export interface KeyHolder {
   readonly name: string;
   readonly scopes: readonly Scope[];
   readonly passesCeilings: boolean;
+  readonly confinement: Confinement;
 }
 
 interface KnownKey extends KeyHolder {
@@ -126,23 +128,22 @@ export class ApiKeys implements KeyApi {
   ): Promise<KeyHolder | null> {
     const id = keyIdIn(text);
     if (id === null) return null;
-    const hash = keyHash(text);
     await this.#ensureFresh();
-    const found = this.#find(id, hash, credential);
+    const found = this.#find(id, text, credential);
     if (found !== null || !mayLook) return found;
     await this.#lookAgain().catch((error: unknown) => {
       throw asRefusal(error);
     });
-    return this.#find(id, hash, credential);
+    return this.#find(id, text, credential);
   }
 
   /** Null: its key ended meanwhile. */
   async signIn(
-    { owner }: KeyHolder,
+    { owner, confinement }: KeyHolder,
     signedInFrom: string | null = null,
   ): Promise<{ token: string; lifeSeconds: number } | null> {
     const { id, text } = newKeyText();
-    const hash = keyHash(text).toString('hex');
+    const hash = keyHash(text, isConfined(confinement)).toString('hex');
     const made = { id, hash, of: owner, lifeSeconds: sessionSeconds, signedInFrom };
     const { db } = this.#context;
     const session = await this.#write(() =>
@@ -176,8 +177,9 @@ export class ApiKeys implements KeyApi {
     return this.#write(() => this.#stored.endSession(keyId, sessionId));
   }
 
-  #find(id: string, hash: Buffer, credential: Credential): KeyHolder | null {
+  #find(id: string, text: string, credential: Credential): KeyHolder | null {
     const key = this.#known.get(id);
+    const hash = keyHash(text, key !== undefined && isConfined(key.confinement));
     const isSame = timingSafeEqual(hash, key?.hash ?? nobody);
     if (key === undefined || !isSame || key.credential !== credential) return null;
     const holder = this.#findGood(id);
@@ -360,6 +362,7 @@ function toKnown(key: StoredKey): KnownKey {
     name: key.name,
     scopes: key.scopes,
     passesCeilings: key.passesCeilings,
+    confinement: { queues: key.queues, owner: key.ownTasks ? (key.sessionOf ?? key.id) : null },
     credential: key.sessionOf === null ? 'key' : 'session',
     hash: storedHash(key.hash),
     expiresAtMs: key.expiresAt?.getTime() ?? Infinity,

@@ -1,3 +1,4 @@
+import { isConfined, unconfined, type Confinement } from '../domain/confinement.js';
 import { SluiceError } from '../domain/errors.js';
 import type { TaskId, WorkerId } from '../domain/ids.js';
 import type { RateLimit } from '../domain/queue-settings.js';
@@ -47,6 +48,7 @@ import type { AnswerBudget } from './answer-budget.js';
 import { analyseDeadLetters, listDeadLetters } from '../store/dead-letters.js';
 import type { Instant, Queryable } from '../store/database.js';
 import { listTasks } from '../store/list-tasks.js';
+import { findQueueNames } from '../store/queues.js';
 import { findWorker, listWorkers, requestDrain } from '../store/workers.js';
 import type { ApiKeys } from './api-keys.js';
 import { Cached } from './cached.js';
@@ -58,6 +60,8 @@ import { getStatistics } from './statistics.js';
 
 /** What counts many tasks is computed once in so long, however many callers ask. */
 const lookedAtForMs = 1_000;
+/** A worker whose key reaches more than these polls by name. */
+const maxQueuesPolled = 1_000;
 
 /** The use cases, joined: everything that can be asked of Sluice, in this process. */
 export class Engine implements SluiceApi {
@@ -168,6 +172,25 @@ export class Engine implements SluiceApi {
     return refusing(this.#parts.explain.explainTask(taskId));
   }
 
+  /** Throws as for a task that there is not, when the confinement does not reach it. */
+  refuseUnreached(taskId: TaskId, within: Confinement): Promise<void> {
+    return refusing(this.#parts.read.refuseUnreached(taskId, within));
+  }
+
+  /** Throws as for a worker that there is not, when another key registered it. */
+  refuseForeign(workerId: WorkerId, owner: string): Promise<void> {
+    return refusing(this.#parts.fleet.refuseForeign(workerId, owner));
+  }
+
+  /** Those that a worker registered for; null: every queue. */
+  async queuesOf(workerId: WorkerId): Promise<readonly string[] | null> {
+    return (await refusing(this.#parts.fleet.get(workerId))).offer.queues ?? null;
+  }
+
+  findQueueNames(within: Confinement): Promise<readonly string[]> {
+    return refusing(findQueueNames(this.#context.db, within, maxQueuesPolled));
+  }
+
   listTasks(filter: TaskFilter, page: ListRequest = {}): Promise<Page<ListedTask>> {
     return this.#list((db, now) => listTasks(db, filter, page, now));
   }
@@ -193,8 +216,8 @@ export class Engine implements SluiceApi {
     return this.getTask(taskId);
   }
 
-  listQueues(page: PageRequest = {}): Promise<Page<QueueView>> {
-    return refusing(this.#parts.queueControl.listQueues(page));
+  listQueues(page: PageRequest = {}, within = unconfined): Promise<Page<QueueView>> {
+    return refusing(this.#parts.queueControl.listQueues(page, within));
   }
 
   getQueue(name: string): Promise<QueueView> {
@@ -248,8 +271,9 @@ export class Engine implements SluiceApi {
     return refusing(this.#parts.replay.replayDeadLetters(filter, request));
   }
 
-  analyseDeadLetters(): Promise<readonly DeadLetterPattern[]> {
-    return refusing(this.#analysis.get());
+  analyseDeadLetters(within = unconfined): Promise<readonly DeadLetterPattern[]> {
+    if (!isConfined(within)) return refusing(this.#analysis.get());
+    return refusing(analyseDeadLetters(this.#context.db.reads, within));
   }
 
   register(registration: Registration): Promise<Registered> {

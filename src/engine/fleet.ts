@@ -14,6 +14,8 @@ const bytesOfName = 40;
 
 export interface KnownWorker {
   readonly workerId: WorkerId;
+  /** The API key that registered it; null: none did. */
+  readonly owner: string | null;
   readonly offer: WorkerOffer;
   readonly capacity: number;
   load: number;
@@ -48,7 +50,7 @@ export class Fleet {
     const workerId = this.#ids.nextWorkerId(db.nowMs());
     const capacity = registration.capacity ?? defaultCapacity;
     await registerWorker(db, workerId, { ...registration, capacity }, instant(this.#context));
-    this.#add(workerId, registration, capacity, false);
+    this.#add({ workerId, owner: registration.owner ?? null }, registration, capacity, false);
     return {
       workerId,
       heartbeatIntervalMs: settings.heartbeatIntervalMs,
@@ -65,6 +67,13 @@ export class Fleet {
     // Unless it was forgotten meanwhile, with so many others to be remembered.
     if (this.#workers.delete(workerId)) this.#workers.set(workerId, worker);
     return worker;
+  }
+
+  /** A worker of another key is as unknown as one that there is not. Null owner: any key may use it. */
+  async refuseForeign(workerId: WorkerId, owner: string): Promise<void> {
+    const worker = this.#workers.get(workerId) ?? (await this.#read([workerId]))[0];
+    if (worker === undefined || worker.owner === null || worker.owner === owner) return;
+    throw unknownWorker(workerId);
   }
 
   /** All that this process does not know, in one statement. */
@@ -111,15 +120,23 @@ export class Fleet {
     return rows
       .filter(({ status }) => status !== 'dead')
       .map((row) => {
-        const { workerId, status, capacity } = row;
+        const { workerId, owner, status, capacity } = row;
         // One that came meanwhile may have news already.
         const there = this.#workers.get(workerId);
-        return there ?? this.#add(workerId, toOffer(row), capacity, status === 'draining');
+        return (
+          there ?? this.#add({ workerId, owner }, toOffer(row), capacity, status === 'draining')
+        );
       });
   }
 
-  #add(workerId: WorkerId, offer: WorkerOffer, capacity: number, draining: boolean): KnownWorker {
-    const worker = known(workerId, offer, capacity, draining, this.#nowMs());
+  #add(
+    who: Pick<KnownWorker, 'workerId' | 'owner'>,
+    offer: WorkerOffer,
+    capacity: number,
+    draining: boolean,
+  ): KnownWorker {
+    const { workerId } = who;
+    const worker = known(who, offer, capacity, draining, this.#nowMs());
     this.#workers.set(workerId, worker);
     this.#bytes += worker.bytes;
     for (const silent of this.#workers.keys()) {
@@ -167,7 +184,7 @@ function toOffer(row: {
 }
 
 function known(
-  workerId: WorkerId,
+  { workerId, owner }: Pick<KnownWorker, 'workerId' | 'owner'>,
   { capabilities, taskTypes, queues }: WorkerOffer,
   capacity: number,
   draining: boolean,
@@ -181,7 +198,18 @@ function known(
   const cancelled = new Set<TaskId>();
   const bytes = bytesOf(offer);
   const missing: KnownWorker['missing'] = new Map();
-  return { workerId, offer, capacity, load: 0, draining, cancelled, missing, heardMs, bytes };
+  return {
+    workerId,
+    owner,
+    offer,
+    capacity,
+    load: 0,
+    draining,
+    cancelled,
+    missing,
+    heardMs,
+    bytes,
+  };
 }
 
 function bytesOf({ capabilities = [], taskTypes = [], queues = [] }: WorkerOffer): number {

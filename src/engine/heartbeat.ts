@@ -1,4 +1,4 @@
-import type { TaskId, WorkerId } from '../domain/ids.js';
+import type { Lease, TaskId, WorkerId } from '../domain/ids.js';
 import type { Heartbeat as Beat, HeartbeatAnswer } from '../protocol/workers-api.js';
 import { Batcher } from '../runtime/batcher.js';
 import { findAttempts } from '../store/find-attempts.js';
@@ -69,7 +69,7 @@ export class Heartbeat {
     const lost =
       request.currentTasks === undefined
         ? []
-        : await this.#reconcile(worker, heard.held, new Set(request.currentTasks), receivedMs);
+        : await this.#reconcile(worker, heard.held, leasesOf(request), receivedMs);
     return {
       shouldDrain: heard.drainRequested,
       cancelled,
@@ -122,15 +122,19 @@ export class Heartbeat {
   async #reconcile(
     worker: KnownWorker,
     held: readonly HeldTask[],
-    inHand: ReadonlySet<TaskId>,
+    inHand: ReadonlyMap<TaskId, Lease | null>,
     receivedMs: number,
   ): Promise<readonly TaskId[]> {
     await this.#takeBackUnheld(worker, held, inHand, receivedMs);
     const ours = new Set(held.map(({ taskId }) => taskId));
-    const unknown = [...inHand].filter((taskId) => !ours.has(taskId));
-    if (unknown.length === 0) return [];
+    const unknown = [...inHand.keys()].filter((taskId) => !ours.has(taskId));
     // Leases of its former id, from before it registered again, stay good under this one.
-    const adopted = new Set(await adoptTasks(this.#context.db.vital, worker.workerId, unknown));
+    const leased = unknown.flatMap((taskId) => {
+      const lease = inHand.get(taskId) ?? null;
+      return lease === null ? [] : [{ taskId, lease }];
+    });
+    if (leased.length === 0) return unknown;
+    const adopted = new Set(await adoptTasks(this.#context.db.vital, worker.workerId, leased));
     return unknown.filter((taskId) => !adopted.has(taskId));
   }
 
@@ -142,7 +146,7 @@ export class Heartbeat {
   async #takeBackUnheld(
     worker: KnownWorker,
     held: readonly HeldTask[],
-    inHand: ReadonlySet<TaskId>,
+    inHand: ReadonlyMap<TaskId, Lease | null>,
     receivedMs: number,
   ): Promise<void> {
     const { heartbeatIntervalMs } = this.#context.settings;
@@ -165,4 +169,8 @@ export class Heartbeat {
     const { clock } = this.#context;
     return clock === null ? performance.now() : clock.nowMs();
   }
+}
+
+function leasesOf({ currentTasks = [], leases }: Beat): ReadonlyMap<TaskId, Lease | null> {
+  return new Map(currentTasks.map((taskId, index) => [taskId, leases?.[index] ?? null]));
 }

@@ -32,9 +32,14 @@ export function keyIdIn(text: string): string | null {
   return check !== undefined && check === checksum(body) ? id : null;
 }
 
-/** A secret this long needs no slow hash: there is no dictionary to try. */
-export function keyHash(text: string): Buffer {
-  return createHash('sha256').update(text).digest();
+/**
+ * A secret this long needs no slow hash: there is no dictionary to try. That of a confined key is another
+ * one, so that servers of the version before, which know no confinement, refuse it.
+ */
+export function keyHash(text: string, ofConfined = false): Buffer {
+  return createHash('sha256')
+    .update(ofConfined ? `confined:${text}` : text)
+    .digest();
 }
 
 /** As it is stored. A buffer of its own: a slice of the pool would keep all 8 KB of it. */

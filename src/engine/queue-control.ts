@@ -1,3 +1,4 @@
+import type { Confinement } from '../domain/confinement.js';
 import { SluiceError, type FieldError } from '../domain/errors.js';
 import { queueLimitFaults, rateLimitFaults } from '../domain/limit-faults.js';
 import { noAgeing } from '../domain/priority.js';
@@ -61,8 +62,8 @@ export class QueueControl {
     this.#news = parts.news;
   }
 
-  async listQueues(page: PageRequest): Promise<Page<QueueView>> {
-    const { items, nextCursor } = await listQueues(this.#context.db.reads, page);
+  async listQueues(page: PageRequest, within: Confinement): Promise<Page<QueueView>> {
+    const { items, nextCursor } = await listQueues(this.#context.db.reads, page, within);
     return { items: await this.#views(items), nextCursor };
   }
 

@@ -1,10 +1,11 @@
+import { reachesTask, type Confinement } from '../domain/confinement.js';
 import { SluiceError } from '../domain/errors.js';
 import type { TaskId } from '../domain/ids.js';
 import { hasEnded, type TaskState } from '../domain/task-state.js';
 import { bounds } from '../protocol/bounds.js';
 import type { TaskView } from '../protocol/tasks-api.js';
 import { Batcher } from '../runtime/batcher.js';
-import { findStates, findTask } from '../store/read-tasks.js';
+import { findPlace, findStates, findTask } from '../store/read-tasks.js';
 import { instant, judgeDatabaseFailure, type EngineContext } from './context.js';
 
 /** An end that another process brought about is seen after this long. */
@@ -42,6 +43,12 @@ export class Read {
     );
     if (task === null) throw taskNotFound(taskId);
     return task;
+  }
+
+  /** Queue and owner of a task never change, so that this holds for whatever is done with it next. */
+  async refuseUnreached(taskId: TaskId, within: Confinement): Promise<void> {
+    const place = await findPlace(this.#context.db, taskId);
+    if (place === null || !reachesTask(within, place)) throw taskNotFound(taskId);
   }
 
   /** The task when it ended, or as it is when the time is over. */

@@ -4,6 +4,7 @@ import {
   renewServing,
   takeServing,
   type ReadyQueueMode,
+  type SeenTurn,
   type ServingAnswer,
 } from '../store/serving.js';
 import { instant, type EngineContext } from './context.js';
@@ -31,6 +32,8 @@ export class ServingTurn {
   /** The same, without what happens when it fails. */
   #begin: Promise<void> = Promise.resolve();
   #renewedMs = 0;
+  /** The row of the process that serves, as this one saw it last, since when, and whether it ever changed. */
+  #seen: { renewedAt: Date; sinceMs: number; hasChanged: boolean } | null = null;
   #standbySaid = false;
   #mixture: string | null = null;
   /** Why it could not begin when it was its turn last. */
@@ -94,9 +97,11 @@ export class ServingTurn {
     const beganMs = performance.now();
     const turn = await this.#ask();
     if (turn.kind === 'standby') {
+      this.#see(turn.renewedAt);
       this.#sayStandby(turn.mode);
       return;
     }
+    this.#seen = null;
     this.#renewedMs = beganMs;
     this.#holds = true;
     this.#standbySaid = false;
@@ -129,7 +134,29 @@ export class ServingTurn {
       isServing: this.#holds,
     };
     const now = instant(this.#context);
-    return takeServing(db.urgent, this.#holder, mode, settings.servingLeaseMs, now, shared);
+    const seen = this.#judgeSeen();
+    return takeServing(db.urgent, this.#holder, mode, settings.servingLeaseMs, now, shared, seen);
+  }
+
+  #see(renewedAt: Date): void {
+    const isSame = this.#seen?.renewedAt.getTime() === renewedAt.getTime();
+    if (isSame) return;
+    this.#seen = { renewedAt, sinceMs: this.#steadyMs(), hasChanged: this.#seen !== null };
+  }
+
+  /** Null: this process has not looked for long enough, and the clock of Postgres decides. */
+  #judgeSeen(): SeenTurn | null {
+    if (this.#seen === null) return null;
+    const { servingLeaseMs, servingRenewMs } = this.#context.settings;
+    const { renewedAt, sinceMs, hasChanged } = this.#seen;
+    const forMs = this.#steadyMs() - sinceMs;
+    if (forMs >= servingLeaseMs) return { state: 'gone', renewedAt };
+    const isAlive = hasChanged && forMs < servingLeaseMs - servingRenewMs;
+    return isAlive ? { state: 'alive', renewedAt } : null;
+  }
+
+  #steadyMs(): number {
+    return this.#context.clock?.nowMs() ?? performance.now();
   }
 
   async #isRenewed(): Promise<boolean> {

@@ -1,5 +1,7 @@
+import { isQueuePattern } from '../domain/confinement.js';
 import { SluiceError } from '../domain/errors.js';
 import type { CreatedKey, KeyApi, KeyDraft, KeyView, SessionView } from '../protocol/keys-api.js';
+import { invalidField } from '../protocol/problem-wire.js';
 import type { Page, PageRequest } from '../protocol/page.js';
 import {
   endSession,
@@ -25,11 +27,16 @@ export class StoredKeys implements KeyApi {
 
   async createKey(draft: KeyDraft): Promise<CreatedKey> {
     const { name, scopes, passesCeilings = false, expiresInSeconds = null } = draft;
+    const { queues = null, ownTasks = false } = draft;
+    refuseFaults(draft);
     const { id, text } = newKeyText();
-    const hash = keyHash(text).toString('hex');
+    const hash = keyHash(text, queues !== null || ownTasks).toString('hex');
     const { isFirst, ...key } = await insertKey(
       this.#db,
-      { id, name, hash, scopes: [...new Set(scopes)], passesCeilings, expiresInSeconds },
+      {
+        ...{ id, name, hash, scopes: [...new Set(scopes)], passesCeilings, expiresInSeconds },
+        ...{ queues, ownTasks },
+      },
       this.#now(),
     );
     return { ...toView(key), key: text, isFirst };
@@ -61,4 +68,19 @@ export class StoredKeys implements KeyApi {
 
 function keyNotFound(id: string): SluiceError {
   return new SluiceError('key_not_found', `There is no API key ${id}.`);
+}
+
+/** An admin makes keys and a worker takes tasks of everybody: neither has tasks of its own. */
+function refuseFaults({ ownTasks = false, scopes, queues }: KeyDraft): void {
+  const bad = queues?.length === 0 ? '' : queues?.find((pattern) => !isQueuePattern(pattern));
+  if (bad !== undefined) {
+    throw invalidField(
+      '/queues',
+      `"${bad}" is neither a queue nor the beginning of one with a * after it`,
+    );
+  }
+  const tooMuch = scopes.filter((scope) => scope === 'admin' || scope === 'worker');
+  if (!ownTasks || tooMuch.length === 0) return;
+  const message = `own_tasks goes with the scopes submit and read, not with ${tooMuch.join(', ')}`;
+  throw invalidField('/own_tasks', message);
 }

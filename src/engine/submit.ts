@@ -6,7 +6,7 @@ import type { JsonValue } from '../domain/json.js';
 import { capabilitySet } from '../domain/lane.js';
 import { costFaults } from '../domain/limit-faults.js';
 import type { Priority } from '../domain/priority.js';
-import type { Cost } from '../domain/queue-settings.js';
+import { defaultQueue, type Cost } from '../domain/queue-settings.js';
 import { defaultMaxRetries, defaultTimeoutSeconds } from '../domain/retry-policy.js';
 import { scheduleFaults } from '../domain/schedule.js';
 import type { Caller } from '../protocol/caller.js';
@@ -39,7 +39,6 @@ import { SubmissionLimits, type OverLimit } from './submission-limits.js';
 import { Refusals } from './refusals.js';
 import type { Throughput } from './throughput.js';
 
-const defaultQueue = 'default';
 const defaultPriority = 'medium';
 const maxTasksAtOnce = 1_000;
 const maxBytesAtOnce = 8 * 1024 * 1024;
@@ -214,7 +213,7 @@ export class Submit {
     return this.#refusals.counts();
   }
 
-  #prepare(draft: TaskDraft, { owner, passesCeilings }: Caller): Prepared {
+  #prepare(draft: TaskDraft, { owner, passesCeilings, confinement }: Caller): Prepared {
     const { queue = defaultQueue, priority = defaultPriority } = draft;
     const capabilities = capabilitySet(draft.requiredCapabilities ?? []);
     return {
@@ -240,6 +239,7 @@ export class Submit {
       userId: draft.userId ?? null,
       tags: draft.tags ?? [],
       traceId: draft.traceId ?? null,
+      owner: confinement.owner,
       isOffered: this.#parts.isServing(),
       passesCeilings,
       claim: null,

@@ -1,10 +1,18 @@
+import { unconfined, type Confinement } from '../domain/confinement.js';
+
 /** On whose behalf a call is made. */
 export interface Caller {
   /** Whose idempotency keys and submission limits count: the API key's, or empty without keys. */
   readonly owner: string;
   /** Its submits pass when all else is refused. */
   readonly passesCeilings: boolean;
+  /** What of the queues and tasks it reaches. */
+  readonly confinement: Confinement;
 }
 
 /** Who needs no key: the program itself, or anybody on this machine. */
-export const anybody: Caller = { owner: '', passesCeilings: false };
+export const anybody: Caller = {
+  owner: '',
+  passesCeilings: false,
+  confinement: unconfined,
+};

@@ -7,6 +7,7 @@ import { bounds } from './bounds.js';
 /** A name is a path segment of the API, and "." or ".." would be resolved away by every client. */
 const namePattern = `^(?!\\.{1,2}$)[A-Za-z0-9._:/-]{1,${bounds.nameLength}}$`;
 const nameOrAnyPattern = `^(\\*|(?!\\.{1,2}$)[A-Za-z0-9._:/-]{1,${bounds.nameLength}})$`;
+const namePrefixPattern = `^(\\*|(?!\\.{1,2}$)[A-Za-z0-9._:/-]{1,${bounds.nameLength}}\\*?)$`;
 /** Postgres text holds neither NUL nor half of a surrogate pair. */
 const textPattern = '^[^\\u0000\\p{Cs}]*$';
 /** An index row in Postgres ends at 2,704 bytes, and a task's capabilities are part of one. */
@@ -18,6 +19,10 @@ const tokenPattern = '^[A-Za-z0-9_.~=-]+$';
 export const patternMeanings: ReadonlyMap<string, string> = new Map([
   [namePattern, `must be 1 to ${bounds.nameLength} of A-Z a-z 0-9 . _ : / -`],
   [nameOrAnyPattern, `must be "*", or 1 to ${bounds.nameLength} of A-Z a-z 0-9 . _ : / -`],
+  [
+    namePrefixPattern,
+    `must be 1 to ${bounds.nameLength} of A-Z a-z 0-9 . _ : / -, and may end with "*"`,
+  ],
   [textPattern, 'must not hold NUL or half of a surrogate pair'],
   [labelPattern, 'must be 1 to 64 printable ASCII characters without spaces'],
   [uuidPattern, 'must be a UUID'],
@@ -29,6 +34,9 @@ export const nameSchema = (description: string) =>
 
 export const nameOrAnySchema = (description: string) =>
   Type.String({ pattern: nameOrAnyPattern, description });
+
+export const namePatternSchema = (description: string) =>
+  Type.String({ pattern: namePrefixPattern, description });
 
 export const textSchema = (description: string, maxLength: number = bounds.textLength) =>
   Type.String({ minLength: 1, maxLength, pattern: textPattern, description });

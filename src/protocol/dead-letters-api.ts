@@ -1,3 +1,4 @@
+import type { Confinement } from '../domain/confinement.js';
 import type { TaskId } from '../domain/ids.js';
 import type { Page } from './page.js';
 import type { ListedTask, ListRequest, ReplayRequest } from './tasks-api.js';
@@ -10,6 +11,8 @@ export interface DeadLetterFilter {
   readonly since?: Date;
   /** That ended before. */
   readonly until?: Date;
+  /** What the caller reaches; never a part of a request. */
+  readonly within?: Confinement;
 }
 
 export interface DeadLetterReplay extends ReplayRequest {
@@ -50,5 +53,5 @@ export interface DeadLetterApi {
     filter: DeadLetterFilter,
     request?: DeadLetterReplay,
   ): Promise<ReplayedDeadLetters>;
-  analyseDeadLetters(): Promise<readonly DeadLetterPattern[]>;
+  analyseDeadLetters(within?: Confinement): Promise<readonly DeadLetterPattern[]>;
 }

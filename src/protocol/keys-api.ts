@@ -7,6 +7,10 @@ export interface KeyDraft {
   /** Absent: until it is revoked. */
   readonly expiresInSeconds?: number;
   readonly passesCeilings?: boolean;
+  /** Names, or beginnings of names followed by `*`. Absent: every queue. */
+  readonly queues?: readonly string[];
+  /** Whether it reaches only tasks that were submitted with it. */
+  readonly ownTasks?: boolean;
 }
 
 export interface KeyView {
@@ -14,6 +18,9 @@ export interface KeyView {
   readonly name: string;
   readonly scopes: readonly Scope[];
   readonly passesCeilings: boolean;
+  /** Null: every queue. */
+  readonly queues: readonly string[] | null;
+  readonly ownTasks: boolean;
   readonly createdAt: Date;
   readonly expiresAt: Date | null;
   readonly revokedAt: Date | null;

@@ -1,6 +1,7 @@
 import { Type, type Static } from 'typebox';
 import { scopes } from '../domain/scopes.js';
 import {
+  namePatternSchema,
   nextCursorSchema,
   nullable,
   pageProperties,
@@ -14,6 +15,7 @@ const longestLifeSeconds = 10 * 365 * 86_400;
 
 const scopeSchema = Type.Enum([...scopes], { description: 'What it may do; admin may all' });
 const keyIdSchema = textSchema('Names the key; it is no secret', 64);
+const queuePatternSchema = namePatternSchema('A queue, or how names begin, followed by *');
 const keyNameSchema = textSchema('For people', 100);
 
 export const keyParamsSchema = Type.Object({ key_id: keyIdSchema });
@@ -38,6 +40,16 @@ export const keyDraftSchema = request(
     passes_ceilings: Type.Optional(
       Type.Boolean({ description: 'Its submits pass when a ceiling refuses all others' }),
     ),
+    queues: Type.Optional(
+      Type.Array(queuePatternSchema, {
+        minItems: 1,
+        maxItems: 100,
+        description: 'The queues that it reaches. Absent: every queue',
+      }),
+    ),
+    own_tasks: Type.Optional(
+      Type.Boolean({ description: 'It reaches only tasks that were submitted with it' }),
+    ),
   },
   { examples: [{ name: 'ci', scopes: ['submit', 'read'], expires_in_seconds: 7_776_000 }] },
 );
@@ -48,6 +60,8 @@ const keyProperties = {
   name: keyNameSchema,
   scopes: Type.Array(scopeSchema),
   passes_ceilings: Type.Boolean({ description: 'Its submits pass when a ceiling refuses others' }),
+  queues: nullable(Type.Array(queuePatternSchema, { description: 'Null: every queue' })),
+  own_tasks: Type.Boolean({ description: 'It reaches only tasks that were submitted with it' }),
   created_at: timestampSchema('When it was made'),
   expires_at: nullable(timestampSchema('From then on it is not good; null: it does not expire')),
   revoked_at: nullable(timestampSchema('When it was revoked; null: it was not')),

@@ -22,6 +22,8 @@ export function keyDraftFromWire(wire: KeyDraftWire): KeyDraft {
     scopes: wire.scopes,
     expiresInSeconds: wire.expires_in_seconds,
     passesCeilings: wire.passes_ceilings,
+    queues: wire.queues,
+    ownTasks: wire.own_tasks,
   });
 }
 
@@ -31,6 +33,8 @@ export function keyDraftToWire(draft: KeyDraft): KeyDraftWire {
     scopes: [...draft.scopes],
     expires_in_seconds: draft.expiresInSeconds,
     passes_ceilings: draft.passesCeilings,
+    queues: draft.queues?.slice(),
+    own_tasks: draft.ownTasks,
   });
 }
 
@@ -40,6 +44,8 @@ export function keyToWire(key: KeyView): KeyWire {
     name: key.name,
     scopes: [...key.scopes],
     passes_ceilings: key.passesCeilings,
+    queues: key.queues?.slice() ?? null,
+    own_tasks: key.ownTasks,
     created_at: timestampToWire(key.createdAt),
     expires_at: timestampOrNullToWire(key.expiresAt),
     revoked_at: timestampOrNullToWire(key.revokedAt),
@@ -53,6 +59,8 @@ export function keyFromWire(wire: KeyWire): KeyView {
     name: wire.name,
     scopes: wire.scopes,
     passesCeilings: wire.passes_ceilings,
+    queues: wire.queues,
+    ownTasks: wire.own_tasks,
     createdAt: timestampFromWire(wire.created_at),
     expiresAt: timestampOrNullFromWire(wire.expires_at),
     revokedAt: timestampOrNullFromWire(wire.revoked_at),

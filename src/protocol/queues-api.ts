@@ -1,3 +1,4 @@
+import type { Confinement } from '../domain/confinement.js';
 import type { Priority } from '../domain/priority.js';
 import type { QueueSettings, RateLimit } from '../domain/queue-settings.js';
 import type { Page, PageRequest } from './page.js';
@@ -48,7 +49,8 @@ export interface LimitView extends RateLimit {
 }
 
 export interface QueueApi {
-  listQueues(page?: PageRequest): Promise<Page<QueueView>>;
+  /** `within`: what the caller reaches. */
+  listQueues(page?: PageRequest, within?: Confinement): Promise<Page<QueueView>>;
   getQueue(name: string): Promise<QueueView>;
   putQueue(name: string, change: QueueChange): Promise<QueueView>;
   pauseQueue(name: string, until?: Date): Promise<QueueView>;

@@ -1,5 +1,6 @@
 import type { AttemptError, AttemptOutcome } from '../domain/attempt-error.js';
 import type { CeilingReached, ErrorCode, FieldError } from '../domain/errors.js';
+import type { Confinement } from '../domain/confinement.js';
 import type { TaskId, WorkerId } from '../domain/ids.js';
 import type { JsonObject, JsonValue } from '../domain/json.js';
 import type { Priority } from '../domain/priority.js';
@@ -155,6 +156,8 @@ export interface TaskFilter {
   readonly userId?: string;
   readonly workflowId?: string;
   readonly tag?: string;
+  /** What the caller reaches; never a part of a request. */
+  readonly within?: Confinement;
 }
 
 export interface Cancellation {
@@ -185,6 +188,7 @@ export interface TaskApi {
   listTasks(filter: TaskFilter, page?: ListRequest): Promise<Page<ListedTask>>;
   cancelTask(taskId: TaskId): Promise<Cancellation>;
   cancelTasks(filter: TaskFilter): Promise<{ readonly cancelled: number }>;
-  changeTask(taskId: TaskId, change: TaskChange): Promise<TaskView>;
+  /** The receipt, for a key that may not read. */
+  changeTask(taskId: TaskId, change: TaskChange): Promise<TaskView | Receipt>;
   replayTask(taskId: TaskId, request?: ReplayRequest): Promise<TaskView>;
 }

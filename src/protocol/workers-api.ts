@@ -18,6 +18,8 @@ export interface Registration extends WorkerOffer {
   readonly name?: string;
   readonly host?: string;
   readonly version?: string;
+  /** The API key that registers it; never a part of a request. */
+  readonly owner?: string;
 }
 
 export interface Registered {
@@ -78,6 +80,8 @@ export interface Heartbeat {
   readonly status: 'active' | 'draining';
   /** Absent: nothing is reconciled. */
   readonly currentTasks?: readonly TaskId[];
+  /** Of `currentTasks`, in the same order: a task is taken along to a new id only with its lease. */
+  readonly leases?: readonly Lease[];
   readonly availableCapacity?: number;
   readonly maxCapacity?: number;
   readonly memoryUsage?: number;

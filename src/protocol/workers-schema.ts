@@ -243,6 +243,14 @@ export const heartbeatSchema = request(
         description: 'What it holds: what is missing twice goes back. Absent: nothing is compared',
       }),
     ),
+    leases: Type.Optional(
+      Type.Array(uuidSchema('The lease of the task at the same place of current_tasks'), {
+        maxItems: 200_000,
+        description:
+          'As many as current_tasks. Needed after it registered again: what its former id held is ' +
+          'its own only with the lease',
+      }),
+    ),
     available_capacity: Type.Optional(capacitySchema('Tasks that it could take now')),
     max_capacity: Type.Optional(capacitySchema('Tasks that it can run at once')),
     memory_usage: Type.Optional(

@@ -177,10 +177,14 @@ export function heartbeatFromWire(wire: HeartbeatWire): Heartbeat {
       `must be at most ${bounds.taskBytes} bytes and ${bounds.jsonDepth} levels of JSON`,
     );
   }
+  if (wire.leases !== undefined && wire.leases.length !== wire.current_tasks?.length) {
+    throw invalidField('/leases', 'must be as many as current_tasks');
+  }
   return defined({
     currentLoad: wire.current_load,
     status: wire.status,
     currentTasks: wire.current_tasks?.map(taskIdFromWire),
+    leases: wire.leases?.map((lease) => lease.toLowerCase() as Lease),
     availableCapacity: wire.available_capacity,
     maxCapacity: wire.max_capacity,
     memoryUsage: wire.memory_usage,
@@ -194,6 +198,7 @@ export function heartbeatToWire(beat: Heartbeat): HeartbeatWire {
     current_load: beat.currentLoad,
     status: beat.status,
     current_tasks: beat.currentTasks?.slice(),
+    leases: beat.leases?.slice(),
     available_capacity: beat.availableCapacity,
     max_capacity: beat.maxCapacity,
     memory_usage: beat.memoryUsage,

@@ -1,15 +1,14 @@
-import type { SluiceApi } from '../protocol/api.js';
 import type { AnswerBudget } from '../engine/answer-budget.js';
 import type { Logger } from '../runtime/log.js';
 import type { ConnectionLimits } from './connection-limits.js';
 import type { Drain } from './drain.js';
 import type { Overload } from './overload.js';
-import type { EventSource, KeyRing, Metrics, ServerHealth } from './ports.js';
+import type { EventSource, KeyRing, Metrics, ServedApi, ServerHealth } from './ports.js';
 
 export type { App } from './app-type.js';
 
 export interface AppParts {
-  readonly api: SluiceApi;
+  readonly api: ServedApi;
   readonly health: ServerHealth;
   readonly events: EventSource;
   readonly metrics: Metrics;
@@ -26,6 +25,9 @@ export interface AppParts {
   /** Of all answers under way; shared with what reads them. */
   readonly answers: AnswerBudget;
 }
+
+/** What routes work with. The API is in the request, as its caller may use it. */
+export type RouteParts = Omit<AppParts, 'api'>;
 
 /** Who is let nearer than by default. */
 export interface Doors {

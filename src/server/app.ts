@@ -6,6 +6,7 @@ import { countAnswers } from './answers.js';
 import { Auth } from './auth.js';
 import { BodyBudget } from './body-budget.js';
 import { parseJsonBodies } from './body-parsers.js';
+import { offerApi } from './callers-api.js';
 import { connectionLimits } from './connection-limits.js';
 import { Connections } from './connections.js';
 import { Drain } from './drain.js';
@@ -72,6 +73,7 @@ export function buildApp(options: AppOptions): App {
   });
   connections.watch(app);
   auth.watch(app);
+  offerApi(app, parts.api);
   parts.overload.watch(app, lobby);
   new BodyBudget(parts.requestBytes).watch(app);
   countAnswers(app, parts.answers);
@@ -84,15 +86,15 @@ export function buildApp(options: AppOptions): App {
   app.register((scope: App, _options, done) => {
     taskRoutes(scope, parts, open);
     eventRoutes(scope, live, open);
-    queueRoutes(scope, parts);
-    limitRoutes(scope, parts);
-    statisticsRoutes(scope, parts);
-    scalingRoutes(scope, parts);
-    deadLetterRoutes(scope, parts);
+    queueRoutes(scope);
+    limitRoutes(scope);
+    statisticsRoutes(scope);
+    scalingRoutes(scope);
+    deadLetterRoutes(scope);
     workerRoutes(scope, parts, open);
-    fleetRoutes(scope, parts);
+    fleetRoutes(scope);
     operationRoutes(scope, parts);
-    keyRoutes(scope, parts);
+    keyRoutes(scope);
     pageRoutes(scope, parts, auth);
     done();
   });

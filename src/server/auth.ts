@@ -1,8 +1,10 @@
 import type { FastifyRequest } from 'fastify';
 import { SluiceError } from '../domain/errors.js';
+import { isConfined } from '../domain/confinement.js';
 import { allows, type RouteScope } from '../domain/scopes.js';
 import type { Credential, KeyHolder } from '../engine/api-keys.js';
 import type { App, Doors } from './app-parts.js';
+import { concernsAll } from './callers-api.js';
 import { Attempts } from './attempts.js';
 import { isForThisMachine, isFromElsewhere, isFromOwnPage } from './origin.js';
 import type { KeyRing } from './ports.js';
@@ -43,7 +45,7 @@ export class Auth {
   async #admit(request: FastifyRequest): Promise<void> {
     // There is nothing to call.
     if (request.is404) return;
-    const { scope = 'admin' } = request.routeOptions.config;
+    const { scope = 'admin', confined = 'refused' } = request.routeOptions.config;
     if (scope === 'open') return;
     if (!this.#keys.areNeeded()) {
       this.#refuseStrangers(request);
@@ -52,6 +54,7 @@ export class Auth {
     request.holder = await this.#findHolder(request);
     if (request.holder === null) throw unauthorized();
     if (!allows(request.holder.scopes, scope)) throw missing(request.holder, scope);
+    if (confined === 'refused' && isConfined(request.holder.confinement)) throw concernsAll();
   }
 
   /** A body may take a minute to arrive: its key may have ended since it was let in. */

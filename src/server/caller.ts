@@ -12,6 +12,6 @@ declare module 'fastify' {
 /** On whose behalf a request is made. */
 export function callerOf({ holder }: FastifyRequest): Caller {
   if (holder === null) return anybody;
-  const { owner, passesCeilings } = holder;
-  return { owner, passesCeilings };
+  const { owner, passesCeilings, confinement } = holder;
+  return { owner, passesCeilings, confinement };
 }

@@ -13,6 +13,9 @@ export interface ConnectionLimits {
   /** In all, before a connection is closed after its answer, so that balancers can move it. */
   readonly requests: number;
   readonly headers: number;
+  /** Event streams at once, of all callers and of one API key. */
+  readonly listeners: number;
+  readonly listenersPerKey: number;
 }
 
 export const connectionLimits: ConnectionLimits = {
@@ -24,4 +27,6 @@ export const connectionLimits: ConnectionLimits = {
   openRequests: 100,
   requests: 100_000,
   headers: 100,
+  listeners: 4_000,
+  listenersPerKey: 500,
 };

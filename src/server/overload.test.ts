@@ -2,6 +2,7 @@ import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
 import { fastify, type FastifyBaseLogger } from 'fastify';
 import { describe, expect, it, onTestFinished } from 'vitest';
 
+import { unconfined } from '../domain/confinement.js';
 import { silentLog } from '../runtime/log.js';
 import type { App } from './app-parts.js';
 import { Overload } from './overload.js';
@@ -60,7 +61,10 @@ function startApp({ passesCeilings = false } = {}) {
   );
   app.decorateRequest('holder', null);
   app.addHook('onRequest', (request, _reply, done) => {
-    request.holder = { keyId: '1', owner: '1', name: 'ci', scopes: ['submit'], passesCeilings };
+    request.holder = {
+      ...{ keyId: '1', owner: '1', name: 'ci', scopes: ['submit'], passesCeilings },
+      confinement: unconfined,
+    };
     done();
   });
   overload.watch(app, { waitedMs: ({ headers }) => Number(headers['x-waited-ms'] ?? 0) });

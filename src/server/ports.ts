@@ -1,4 +1,7 @@
+import type { Confinement } from '../domain/confinement.js';
+import type { TaskId, WorkerId } from '../domain/ids.js';
 import type { ApiKeys } from '../engine/api-keys.js';
+import type { SluiceApi } from '../protocol/api.js';
 import type { TaskEvent } from '../protocol/events.js';
 
 export type Readiness =
@@ -29,6 +32,17 @@ export interface EventSource {
 export interface Metrics {
   readonly contentType: string;
   text(): Promise<string>;
+}
+
+/** The engine, with what decides who reaches what. */
+export interface ServedApi extends SluiceApi {
+  /** Throws as for a task that there is not, when the confinement does not reach it. */
+  refuseUnreached(taskId: TaskId, within: Confinement): Promise<void>;
+  /** Throws as for a worker that there is not, when another key registered it. */
+  refuseForeign(workerId: WorkerId, owner: string): Promise<void>;
+  /** Those that a worker registered for; null: every queue. */
+  queuesOf(workerId: WorkerId): Promise<readonly string[] | null>;
+  findQueueNames(within: Confinement): Promise<readonly string[]>;
 }
 
 /** What a server needs of the API keys: who calls, and whether they are still good. */

@@ -1,6 +1,6 @@
 import type { FastifyReply } from 'fastify';
 import { SluiceError } from '../domain/errors.js';
-import type { App, AppParts } from './app-parts.js';
+import type { App, RouteParts } from './app-parts.js';
 import { Attempts } from './attempts.js';
 import { refuseOtherPages, type Auth } from './auth.js';
 import { renderHomePage } from './home-page.js';
@@ -21,7 +21,7 @@ const signInsPerMinute = { ofKey: 20, fromAddress: 30 };
  * reads, so that the key is in no address and in no storage of a browser. In a scope of its own: forms
  * are understood nowhere else.
  */
-export function signInRoutes(app: App, { keys }: AppParts, auth: Auth): void {
+export function signInRoutes(app: App, { keys }: RouteParts, auth: Auth): void {
   const limits = new SignInLimits();
   app.removeAllContentTypeParsers();
   app.addContentTypeParser(

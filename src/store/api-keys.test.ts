@@ -21,6 +21,8 @@ const key = (id: string) => ({
   hash,
   scopes,
   passesCeilings: true,
+  queues: ['gpt-*'],
+  ownTasks: false,
   expiresInSeconds: null,
 });
 
@@ -38,6 +40,7 @@ describeOnEveryDatabase('API keys', (db) => {
       expect.arrayContaining([
         {
           ...{ id: 'one', name: key('one').name, hash, scopes, passesCeilings: true },
+          ...{ queues: ['gpt-*'], ownTasks: false },
           ...{ sessionOf: null, signedInFrom: null, createdAt: zero, expiresAt: null },
           ...{ revokedAt: null, lastUsedAt: null },
         },

@@ -12,6 +12,9 @@ export interface NewKey {
   readonly hash: string;
   readonly scopes: readonly Scope[];
   readonly passesCeilings: boolean;
+  /** Null: every queue. */
+  readonly queues: readonly string[] | null;
+  readonly ownTasks: boolean;
   /** Null: until it is revoked. */
   readonly expiresInSeconds: number | null;
 }
@@ -31,6 +34,8 @@ interface KeyRow {
   hash: string;
   scopes: Scope[];
   passes_ceilings: boolean;
+  queues: string[] | null;
+  own_tasks: boolean;
   session_of: string | null;
   signed_in_from: string | null;
   changed_at: Date;
@@ -41,7 +46,7 @@ interface KeyRow {
 }
 
 const columns =
-  'id, name, hash, scopes, passes_ceilings, session_of, signed_in_from, changed_at, created_at, ' +
+  'id, name, hash, scopes, passes_ceilings, queues, own_tasks, session_of, signed_in_from, changed_at, created_at, ' +
   'expires_at, revoked_at, last_used_at';
 
 export async function insertKey(
@@ -51,19 +56,23 @@ export async function insertKey(
 ): Promise<StoredKey & { readonly isFirst: boolean }> {
   const [row] = await db.query<KeyRow & { is_first: boolean }>(
     `insert into sluice.api_keys
-       (id, name, hash, scopes, passes_ceilings, created_at, expires_at, changed_at)
-     select $1, $2, $3, $4::text[], $5::boolean, instant,
+       (id, name, hash, scopes, passes_ceilings, queues, own_tasks, created_at, expires_at,
+        changed_at)
+     select $1, $2, $3, $4::text[], $5::boolean, $8::text[], $9::boolean, instant,
        instant + make_interval(secs => $6::float8), instant
      from (select coalesce($7::timestamptz, now()) as instant) as clock
      returning ${columns}, not exists (select from sluice.api_keys) as is_first`,
-    [key.id, key.name, key.hash, key.scopes, key.passesCeilings, key.expiresInSeconds, now],
+    [
+      ...[key.id, key.name, key.hash, key.scopes, key.passesCeilings, key.expiresInSeconds, now],
+      ...[key.queues, key.ownTasks],
+    ],
   );
   if (row === undefined) throw new Error('the key was not inserted');
   return { ...toKey(row), isFirst: row.is_first };
 }
 
 /** A key has at most this many sessions at a time; the next sign-in ends the oldest. */
-export const maxSessions = 20;
+const maxSessions = 20;
 
 export interface NewSession {
   readonly id: string;
@@ -121,9 +130,9 @@ const insertSessionSql = `
     where key.id = surplus.id
   )
   insert into sluice.api_keys
-    (id, name, hash, scopes, passes_ceilings, session_of, signed_in_from, created_at, expires_at,
-     changed_at)
-  select $1, name, $2, scopes, passes_ceilings, id, $7, instant,
+    (id, name, hash, scopes, passes_ceilings, queues, own_tasks, session_of, signed_in_from,
+     created_at, expires_at, changed_at)
+  select $1, name, $2, scopes, passes_ceilings, queues, own_tasks, id, $7, instant,
     least(expires_at, instant + make_interval(secs => $4::float8)), instant
   from sluice.api_keys, clock
   where id = $3
@@ -171,10 +180,12 @@ export async function listSessions(
   now: Instant,
 ): Promise<SessionView[] | null> {
   const rows = await db.query<(KeyRow & { id: string }) | { id: null }>(
-    `select ${columns.replaceAll(/\w+/g, 'session.$&')}
-     from sluice.api_keys key left join sluice.api_keys session
-       on session.session_of = key.id and session.revoked_at is null and key.revoked_at is null
-         and session.expires_at > coalesce($2::timestamptz, now())
+    `select session.*
+     from sluice.api_keys key left join lateral (
+       select ${columns} from sluice.api_keys
+       where session_of = key.id and revoked_at is null and key.revoked_at is null
+         and expires_at > coalesce($2::timestamptz, now())
+     ) session on true
      where key.id = $1 and key.session_of is null
      order by session.created_at desc, session.id`,
     [keyId, now],
@@ -272,6 +283,8 @@ function toKey(row: KeyRow): StoredKey {
     hash: row.hash,
     scopes: row.scopes,
     passesCeilings: row.passes_ceilings,
+    queues: row.queues,
+    ownTasks: row.own_tasks,
     sessionOf: row.session_of,
     signedInFrom: row.signed_in_from,
     createdAt: row.created_at,

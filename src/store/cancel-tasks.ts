@@ -1,3 +1,4 @@
+import { likePatterns, unconfined } from '../domain/confinement.js';
 import type { AttemptError } from '../domain/attempt-error.js';
 import type { Lease, TaskId, WorkerId } from '../domain/ids.js';
 import { priorityOf, type Priority } from '../domain/priority.js';
@@ -121,11 +122,11 @@ const cancelStatement = `
       (id, seq, queue, task_type, capabilities, priority, status, created_at, eligible_at, run_at,
        queued_at, ended_at, dispatch_deadline_seconds, timeout_seconds, max_retries, retry_count,
        attempt, deferrals, returns, workflow_id, halts_workflow, idempotency_key, cost, user_id,
-       tags, trace_id, progress_percent, progress_message, error, past_attempts)
+       tags, trace_id, owner, progress_percent, progress_message, error, past_attempts)
     select id, seq, queue, task_type, capabilities, priority, 'cancelled', created_at, eligible_at,
       run_at, case when status = 'queued' then queued_at end, instant, dispatch_deadline_seconds,
       timeout_seconds, max_retries, retry_count, attempt, deferrals, returns, workflow_id,
-      halts_workflow, idempotency_key, cost, user_id, tags, trace_id, progress_percent,
+      halts_workflow, idempotency_key, cost, user_id, tags, trace_id, owner, progress_percent,
       progress_message, coalesce($3::json, error),
       case
         when lease is not null then array_append(past_attempts, json_build_object(
@@ -199,11 +200,16 @@ const isCancellable = `
   and ($5::text is null or t.queue = $5)
   and ($6::text is null or t.task_type = $6)
   and ($7::text is null or t.user_id = $7)
-  and ($8::text is null or $8 = any(t.tags))`;
+  and ($8::text is null or $8 = any(t.tags))
+  and ($9::text is null or t.owner = $9)
+  and ($10::text[] is null or t.queue like any($10))`;
 
-function wanted(filter: TaskFilter): (string | null)[] {
-  const { status, queue, taskType, userId, tag } = filter;
-  return [status ?? null, queue ?? null, taskType ?? null, userId ?? null, tag ?? null];
+function wanted(filter: TaskFilter): unknown[] {
+  const { status, queue, taskType, userId, tag, within = unconfined } = filter;
+  return [
+    ...[status ?? null, queue ?? null, taskType ?? null, userId ?? null, tag ?? null],
+    ...[within.owner, likePatterns(within)],
+  ];
 }
 
 async function findAmongAll(

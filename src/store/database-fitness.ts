@@ -39,7 +39,7 @@ export async function readFacts(db: Pick<Database, 'query'>): Promise<DatabaseFa
 }
 
 /** Null: tasks may hold any text. */
-export function encodingProblem({ database, encoding }: DatabaseFacts): string | null {
+function encodingProblem({ database, encoding }: DatabaseFacts): string | null {
   if (encoding === 'UTF8') return null;
   return (
     `the database "${database}" has the encoding ${encoding}; Sluice needs UTF8, because tasks ` +
@@ -48,7 +48,7 @@ export function encodingProblem({ database, encoding }: DatabaseFacts): string |
 }
 
 /** Null: it accepts writes. */
-export function readOnlyProblem(facts: DatabaseFacts): string | null {
+function readOnlyProblem(facts: DatabaseFacts): string | null {
   if (facts.isStandby) {
     return (
       'this Postgres is a standby and accepts no writes.\n' +
@@ -96,7 +96,7 @@ async function checkTransactions(db: Database, url: string): Promise<void> {
   }
 }
 
-export const statementPoolingProblem =
+const statementPoolingProblem =
   'this pooler gives each statement another connection (statement pooling); Sluice needs ' +
   'transactions.\nSet pool_mode = transaction in pgbouncer.ini.';
 

@@ -1,3 +1,4 @@
+import { likePatterns, unconfined, type Confinement } from '../domain/confinement.js';
 import type { TaskId } from '../domain/ids.js';
 import type {
   DeadLetterFilter,
@@ -48,11 +49,17 @@ const isWanted = `($1::text is null or queue = $1)
   and ($2::text is null or task_type = $2)
   and ($3::text is null or ${codeOfError} = $3)
   and ($4::timestamptz is null or ended_at >= $4)
-  and ($5::timestamptz is null or ended_at < $5)`;
+  and ($5::timestamptz is null or ended_at < $5)
+  and ($6::text is null or owner = $6)
+  and ($7::text[] is null or queue like any($7))`;
 
-function wanted({ queue, taskType, code, since, until }: DeadLetterFilter): unknown[] {
+function wanted(filter: DeadLetterFilter): unknown[] {
+  const { queue, taskType, code, since, until, within = unconfined } = filter;
   const escaped = code === undefined ? null : JSON.stringify(code).slice(1, -1);
-  return [queue ?? null, taskType ?? null, escaped, since ?? null, until ?? null];
+  return [
+    ...[queue ?? null, taskType ?? null, escaped, since ?? null, until ?? null],
+    ...[within.owner, likePatterns(within)],
+  ];
 }
 
 export async function listDeadLetters(
@@ -68,12 +75,13 @@ export async function listDeadLetters(
     `with recursive counted as (
        select count(*) as total from (${walkSql(filter, `id < '${lastTaskId}'`, 'desc')}) walk
        where ${isWanted}
-     ), walk as materialized (${walkSql(filter, 'id < $6::uuid', 'desc')}), page as (
-       select ${livingColumns} from walk where ${isWanted} order by id desc limit $7::int
+     ), walk as materialized (${walkSql(filter, 'id < $8::uuid', 'desc')}), page as (
+       select ${livingColumns} from walk where ${isWanted}
+       order by id desc limit $9::int
      ), ${cutToBytes(include)}
      select ${viewColumns(include)}, counted.total, (select count(*) from page) as found,
        (select id from walk order by id desc offset ${maxScannedRows - 1} limit 1) as floor,
-       coalesce($8::timestamptz, now()) as now
+       coalesce($10::timestamptz, now()) as now
      from counted left join kept task on true ${viewJoins}
      order by task.id desc`,
     [...wanted(filter), before, limit, now],
@@ -96,11 +104,13 @@ export async function findDeadLetters(
   after: TaskId = firstTaskId,
 ): Promise<FoundDeadLetters> {
   const [row] = await db.query<{ ids: readonly TaskId[] | null; last: TaskId | null }>(
-    `with walk as materialized (${walkSql(filter, 'id > $6::uuid', 'asc')})
+    `with walk as materialized (${walkSql(filter, 'id > $8::uuid', 'asc')})
      select
        (
          select array_agg(id order by id)
-         from (select id from walk where ${isWanted} order by id limit $7::int) found
+         from (
+           select id from walk where ${isWanted} order by id limit $9::int
+         ) found
        ) as ids,
        (select id from walk order by id offset ${maxScannedRows - 1} limit 1) as last`,
     [...wanted(filter), after, limit],
@@ -121,11 +131,15 @@ interface PatternRow {
 }
 
 /** By queue, type and code, the most frequent first; the newest of each stands as its example. */
-export async function analyseDeadLetters(db: Queryable): Promise<DeadLetterPattern[]> {
+export async function analyseDeadLetters(
+  db: Queryable,
+  within: Confinement = unconfined,
+): Promise<DeadLetterPattern[]> {
   const rows = await db.query<PatternRow>(
     `with newest as (
        select id, queue, task_type, ended_at, error, ${codeOfError} as code
-       from sluice.tasks where status = 'dead_letter' order by id desc limit ${maxAnalysed}
+       from sluice.tasks where status = 'dead_letter' and ${isWanted}
+       order by id desc limit ${maxAnalysed}
      ), pattern as (
        select queue, task_type, code, count(*) as count, min(ended_at) as first_seen,
          max(ended_at) as last_seen, (array_agg(id order by id desc))[1] as example_id
@@ -140,6 +154,7 @@ export async function analyseDeadLetters(db: Queryable): Promise<DeadLetterPatte
      )
      select * from measured where coalesce(bytes_before, 0) < ${bounds.answerBytes}
      order by count desc, queue, task_type, code`,
+    wanted({ within }),
   );
   return rows.map((row) => ({
     queue: row.queue,

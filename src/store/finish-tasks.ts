@@ -31,7 +31,7 @@ const keptColumns = `
     id, seq, queue, task_type, capabilities, priority, created_at, eligible_at, run_at, queued_at,
     assigned_at, started_at, dispatch_deadline_seconds, timeout_seconds, max_retries, retry_count,
     attempt, deferrals, returns, lease, worker_id, workflow_id, halts_workflow, idempotency_key,
-    cost, user_id, tags, trace_id, progress_percent, progress_message, past_attempts`;
+    cost, user_id, tags, trace_id, owner, progress_percent, progress_message, past_attempts`;
 
 /**
  * From the living to history, fenced by the lease. Members of workflows are left out unless asked

@@ -7,7 +7,7 @@ import { prepared, type Instant, type Queryable } from './database.js';
 import type { Created, NewClaim, NewTask } from './new-task.js';
 
 /**
- * As `insertTasks`, for what is due now and nothing else, which is most: it is in line at once, at one
+ * As `insertTasks`, for what is due now, belongs to no confined key and nothing else, which is most: it is in line at once, at one
  * instant. Its numbers follow one another unless somebody else inserted meanwhile, so that there is
  * nothing to answer for each.
  */
@@ -121,6 +121,7 @@ export function isDueAtOnce(task: NewTask): boolean {
     task.delaySeconds === null &&
     task.dispatchDeadlineSeconds === null &&
     task.workflowId === null &&
+    task.owner === null &&
     task.idempotency === null
   );
 }

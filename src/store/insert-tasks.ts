@@ -35,7 +35,7 @@ with gate as (
   insert into sluice.tasks (
     id, queue, task_type, capabilities, priority, status, waits_for, created_at, eligible_at,
     run_at, queued_at, dispatch_deadline_seconds, expires_at, timeout_seconds, max_retries,
-    workflow_id, halts_workflow, idempotency_key, cost, user_id, tags, trace_id
+    workflow_id, halts_workflow, idempotency_key, cost, user_id, tags, trace_id, owner
   )
   select
     id, queue, task_type, coalesce(capabilities::text[], '{}'), priority,
@@ -49,16 +49,17 @@ with gate as (
       else greatest(now, starts_at) + deadline_seconds * interval '1 second'
     end,
     timeout_seconds, max_retries, workflow_id, coalesce(halts_workflow, true), key,
-    cost::json, user_id, coalesce(tags::text[], '{}'), trace_id
+    cost::json, user_id, coalesce(tags::text[], '{}'), trace_id, owner
   from
     unnest(
       $2::uuid[], $4::text[], $5::text[], $6::text[], $7::smallint[], $8::integer[],
       $9::smallint[], $10::boolean[], $11::timestamptz[], $12::float8[], $13::integer[],
-      $14::text[], $15::boolean[], $16::text[], $17::text[], $18::text[], $19::text[], $20::text[]
+      $14::text[], $15::boolean[], $16::text[], $17::text[], $18::text[], $19::text[], $20::text[],
+      $26::text[]
     ) as draft (
       id, queue, task_type, capabilities, priority, timeout_seconds, max_retries,
       is_offered, run_at, delay_seconds, deadline_seconds, workflow_id, halts_workflow,
-      cost, user_id, tags, trace_id, key
+      cost, user_id, tags, trace_id, key, owner
     ),
     lateral (select coalesce($1::timestamptz, now()) as now) as clock,
     lateral (
@@ -100,7 +101,7 @@ const insertKeyedSql = insertSql({
   insert into sluice.idempotency_keys as held (scope, key, task_id, fingerprint, expires_at)
   select distinct on (scope, key)
     scope, key, id, fingerprint, coalesce($1::timestamptz, now()) + interval '24 hours'
-  from unnest($2::uuid[], $20::text[], $26::text[], $27::bytea[]) with ordinality
+  from unnest($2::uuid[], $20::text[], $27::text[], $28::bytea[]) with ordinality
     as draft (id, key, scope, fingerprint, n)
   where key is not null and (select is_open from gate)
   order by scope, key, n
@@ -158,6 +159,7 @@ export async function insertTasks(
     ...neededColumns(needs),
     counts,
     looks,
+    sparseColumn(tasks, (task) => task.owner),
   ];
   const rows =
     keys === null

@@ -1,3 +1,4 @@
+import { likePatterns, unconfined } from '../domain/confinement.js';
 import type { TaskId } from '../domain/ids.js';
 import type { Page } from '../protocol/page.js';
 import type { ListedTask, ListInclude, ListRequest, TaskFilter } from '../protocol/tasks-api.js';
@@ -30,11 +31,12 @@ export async function listTasks(
   now: Instant,
 ): Promise<Page<ListedTask>> {
   const { include = [] } = page;
+  const { within = unconfined } = filter;
   const limit = page.limit ?? defaultPageLimit;
   const before = page.cursor === undefined ? lastTaskId : decodeIdCursor(page.cursor);
   const unfiltered = Object.values(filter).every((wanted) => wanted === undefined);
   const rows = await db.query<ListedRow & { floor: TaskId | null }>(
-    listStatement(livingOf(filter.status), include),
+    listStatement(livingOf(filter.status, within.owner !== null), include),
     [
       before,
       unfiltered ? limit : maxScannedRows,
@@ -46,6 +48,8 @@ export async function listTasks(
       filter.workflowId ?? null,
       filter.tag ?? null,
       now,
+      within.owner,
+      likePatterns(within),
     ],
   );
   return pageFrom(rows, limit, include, rows[0]?.floor ?? null);
@@ -75,9 +79,11 @@ export function pageFrom(
 
 /**
  * The living that a status can be found among. Dead letters have an index in the order of the ids.
- * What is held is few, and found by the index of holders, whatever waits.
+ * What is held is few, and found by the index of holders, whatever waits. Those of one key have an index
+ * as well (tasks_owned); history has none, and is read as for any other filter.
  */
-function livingOf(status: TaskFilter['status']): string {
+function livingOf(status: TaskFilter['status'], areOwned: boolean): string {
+  if (areOwned) return 'select * from sluice.tasks where owner = $11';
   switch (status) {
     case 'dead_letter':
     case 'failed':
@@ -133,6 +139,8 @@ function listStatement(living: string, include: readonly ListInclude[]): string 
         and ($7::text is null or user_id = $7)
         and ($8::text is null or workflow_id = $8)
         and ($9::text is null or $9 = any(tags))
+        and ($11::text is null or owner = $11)
+        and ($12::text[] is null or queue like any($12))
       order by id desc limit $3::int
     ), ${cutToBytes(include)}
     select ${viewColumns(include)}, floor.id as floor, (select count(*) from page) as found,

@@ -22,6 +22,8 @@ export interface NewTask {
   readonly userId: string | null;
   readonly tags: readonly string[];
   readonly traceId: string | null;
+  /** The key that submits it, if that key is confined to its own tasks. */
+  readonly owner: string | null;
   /** Whoever submits it offers it as well. Else its time is now, and whoever serves finds it. */
   readonly isOffered: boolean;
   /** Let in whatever the ceilings say, and counted. */

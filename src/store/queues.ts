@@ -1,4 +1,5 @@
 import { closed, type Circuit, type PushBack } from '../domain/circuit.js';
+import { likePatterns, unconfined, type Confinement } from '../domain/confinement.js';
 import { SluiceError } from '../domain/errors.js';
 import type { QueueLimit, QueueSettings } from '../domain/queue-settings.js';
 import type { Page, PageRequest } from '../protocol/page.js';
@@ -101,18 +102,37 @@ export async function findQueue(db: Queryable, name: string): Promise<Configured
   return row === undefined ? null : toConfigured(row);
 }
 
-export async function listQueues(db: Queryable, page: PageRequest): Promise<Page<ConfiguredRow>> {
+export async function listQueues(
+  db: Queryable,
+  page: PageRequest,
+  within: Confinement = unconfined,
+): Promise<Page<ConfiguredRow>> {
   const limit = page.limit ?? defaultPageLimit;
   const rows = await db.query<QueueRow>(
     `select ${configuredColumns} from sluice.queues
-     where name > coalesce($1::text, '') order by name limit $2`,
-    [page.cursor === undefined ? null : decodeCursor(page.cursor), limit],
+     where name > coalesce($1::text, '') and ($3::text[] is null or name like any($3))
+     order by name limit $2`,
+    [page.cursor === undefined ? null : decodeCursor(page.cursor), limit, likePatterns(within)],
   );
   const last = rows.length < limit ? undefined : rows.at(-1);
   return {
     items: rows.map(toConfigured),
     nextCursor: last === undefined ? null : encodeCursor(last.name),
   };
+}
+
+/** The first of them by name. */
+export async function findQueueNames(
+  db: Queryable,
+  within: Confinement,
+  limit: number,
+): Promise<string[]> {
+  const rows = await db.query<{ name: string }>(
+    `select name from sluice.queues
+     where $1::text[] is null or name like any($1) order by name limit $2`,
+    [likePatterns(within), limit],
+  );
+  return rows.map(({ name }) => name);
 }
 
 /** Those that were ever configured, or changed since. Index: queues_changed. */

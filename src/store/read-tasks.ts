@@ -39,6 +39,20 @@ export async function findStates(
   return new Map(rows.map((row) => [row.id, row.status]));
 }
 
+/** What never changes of a task and decides who reaches it. Null: there is no such task. */
+export async function findPlace(
+  db: Queryable,
+  taskId: TaskId,
+): Promise<{ readonly queue: string; readonly owner: string | null } | null> {
+  const [row] = await db.query<{ queue: string; owner: string | null }>(
+    `select queue, owner from sluice.tasks where id = $1::uuid
+     union all
+     select queue, owner from sluice.task_history where id = $1::uuid`,
+    [taskId],
+  );
+  return row ?? null;
+}
+
 /** Null unless it is pending. */
 export async function findWaitsFor(db: Queryable, taskId: TaskId): Promise<WaitsFor | null> {
   const [row] = await db.query<{ waits_for: WaitsFor | null }>(

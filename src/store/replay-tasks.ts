@@ -126,14 +126,14 @@ const restoreStatement = `
       (id, seq, queue, task_type, capabilities, priority, status, waits_for, created_at, eligible_at,
        dispatch_deadline_seconds, expires_at, run_at, timeout_seconds, max_retries, retry_count,
        attempt, deferrals, returns, runs_before_replay, workflow_id, halts_workflow, idempotency_key,
-       cost, user_id, tags, trace_id, past_attempts)
+       cost, user_id, tags, trace_id, owner, past_attempts)
     select ended.id, seq, queue, task_type, capabilities, coalesce($2::smallint, priority), 'pending',
       ${newWait}, created_at, greatest(clock.now, wanted.due_at), dispatch_deadline_seconds,
       ${newExpiry}, ${newRunAt}, timeout_seconds, max_retries,
       case when $3::boolean then 0 else retry_count end, attempt,
       case when $3::boolean then 0 else deferrals end, case when $3::boolean then 0 else returns end,
       attempt - case when $3::boolean then 0 else returns end,
-      workflow_id, halts_workflow, idempotency_key, cost, user_id, tags, trace_id, ${withMarks}
+      workflow_id, halts_workflow, idempotency_key, cost, user_id, tags, trace_id, owner, ${withMarks}
     from ended, ${wantedTasks}
     where wanted.id = ended.id
     returning id, queue, task_type, capabilities, priority, 'cancelled' as was

@@ -36,6 +36,18 @@ describeOnEveryDatabase('serving', (db) => {
     expect(await renewServing(db(), two, atSecond(16))).toBe(true);
   });
 
+  it('R-CH12: a standby that saw it renewed, or unchanged for a lease, does not go by the clock', async () => {
+    await takeServing(db(), one, 'memory', leaseMs, atSecond(3_600));
+    const seen = { renewedAt: atSecond(3_600) };
+    const ask = (state: 'alive' | 'gone', renewedAt: Date, second: number) =>
+      takeServing(db(), two, 'memory', leaseMs, atSecond(second), undefined, { state, renewedAt });
+    // Set forward by an hour; set back by an hour, and renewed since.
+    expect((await ask('alive', seen.renewedAt, 7_200)).kind).toBe('standby');
+    expect((await ask('gone', atSecond(3_598), 0)).kind).toBe('standby');
+    expect((await ask('gone', seen.renewedAt, 0)).kind).toBe('serving');
+    expect(await renewServing(db(), one, atSecond(0))).toBe(false);
+  });
+
   it('a lapsed lease that nobody took is still renewed', async () => {
     await takeServing(db(), one, 'memory', leaseMs, zero);
     expect(await renewServing(db(), one, atSecond(60))).toBe(true);

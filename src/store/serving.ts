@@ -18,13 +18,23 @@ export interface SharedPlace {
   readonly isServing: boolean;
 }
 
+/**
+ * What a standby knows of the row by its own clock, which never steps: the clock of Postgres may be set.
+ * `alive`: it was renewed a moment ago. `gone`: it says the same for a whole lease.
+ */
+export interface SeenTurn {
+  readonly state: 'alive' | 'gone';
+  readonly renewedAt: Date;
+}
+
 const noPlace: SharedPlace = { place: null, isServing: false };
 
 /**
  * With the ready queue in memory one process serves at a time; with Redis all do, and the row only
  * says that Redis is in use. Also renews: in memory whoever holds it, with Redis any of them for all.
  * The two never serve at once: each waits until the turn of the other has lapsed. So does one that
- * comes with another Redis than those who serve.
+ * comes with another Redis than those who serve. It lapses by the clock of Postgres, unless `seen` knows
+ * better.
  */
 export async function takeServing(
   db: Queryable,
@@ -33,6 +43,7 @@ export async function takeServing(
   leaseMs: number,
   now: Instant,
   shared: SharedPlace = noPlace,
+  seen: SeenTurn | null = null,
 ): Promise<ServingAnswer> {
   const taken = await db.query(
     `insert into sluice.serving as s (holder, ready_queue, place, renewed_at)
@@ -43,16 +54,27 @@ export async function takeServing(
      where s.holder = excluded.holder
        or (s.ready_queue = 'redis' and excluded.ready_queue = 'redis'
          and ($6 or coalesce(s.place = excluded.place, true)))
-       or s.renewed_at < excluded.renewed_at - $3::float8 * interval '1 ms'
+       or (not $7::boolean and s.renewed_at < excluded.renewed_at - $3::float8 * interval '1 ms')
+       -- A date here has milliseconds.
+       or s.renewed_at between $8::timestamptz - interval '1 ms' and $8::timestamptz + interval '1 ms'
      returning s.holder`,
-    [holder, mode, leaseMs, now, shared.place, shared.isServing],
+    [
+      holder,
+      mode,
+      leaseMs,
+      now,
+      shared.place,
+      shared.isServing,
+      seen?.state === 'alive',
+      seen?.state === 'gone' ? seen.renewedAt : null,
+    ],
   );
   if (taken.length > 0) return { kind: 'serving' };
   const [row] = await db.query<{ holder: string; ready_queue: ReadyQueueMode; renewed_at: Date }>(
     'select holder, ready_queue, renewed_at from sluice.serving',
   );
   // It left in between the two statements.
-  if (row === undefined) return takeServing(db, holder, mode, leaseMs, now, shared);
+  if (row === undefined) return takeServing(db, holder, mode, leaseMs, now, shared, seen);
   return {
     kind: 'standby',
     holder: row.holder,

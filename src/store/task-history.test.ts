@@ -197,6 +197,7 @@ describeOnEveryDatabase('the history of a task', (db) => {
           parametersJson: '{}',
           timeoutSeconds: 600,
           maxRetries: 3,
+          owner: null,
           runAt: null,
           delaySeconds: null,
           dispatchDeadlineSeconds: null,

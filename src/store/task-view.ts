@@ -12,7 +12,7 @@ const sharedColumns = `id, task_type, queue, capabilities, priority, status, ret
   max_retries, attempt, created_at, run_at, eligible_at, queued_at, assigned_at, started_at,
   ended_at, worker_id, progress_percent, progress_message, error, timeout_seconds,
   dispatch_deadline_seconds, workflow_id, idempotency_key, cost, user_id, tags, trace_id,
-  past_attempts`;
+  past_attempts, owner`;
 export const livingColumns = `${sharedColumns}, null::json as result, null::json as usage`;
 export const historyColumns = `${sharedColumns}, result, usage`;
 

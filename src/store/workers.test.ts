@@ -4,7 +4,7 @@ import { expect, it } from 'vitest';
 
 import { atSecond, seedTask, zero } from '../../test/store/seed.js';
 import { describeOnEveryDatabase } from '../../test/store/support.js';
-import type { WorkerId } from '../domain/ids.js';
+import type { Lease, WorkerId } from '../domain/ids.js';
 import type { Heartbeat, Registration } from '../protocol/workers-api.js';
 import type { Database } from './database.js';
 import {
@@ -163,7 +163,12 @@ describeOnEveryDatabase('workers', (db) => {
     const waiting = await seedTask(db());
     await buryWorker(db(), dead);
     const again = await register({});
-    const named = [ofDead, ofNobody, ofLiving, waiting].map(({ taskId }) => taskId);
+    const named = [ofDead, ofNobody, ofLiving, waiting].map(({ taskId, lease }) => ({
+      taskId,
+      lease,
+    }));
+    const guessed = named.map(({ taskId }) => ({ taskId, lease: randomUUID() as string as Lease }));
+    expect(await adoptTasks(db(), again, guessed)).toEqual([]);
     const adopted = await adoptTasks(db(), again, named);
     expect([...adopted].sort()).toEqual([ofDead.taskId, ofNobody.taskId].sort());
     const rows = await db().query<{ lease: string }>(

@@ -1,8 +1,8 @@
 import type { Lease, TaskId, WorkerId } from '../domain/ids.js';
 import { bounds } from '../protocol/bounds.js';
 import type { Page, PageRequest } from '../protocol/page.js';
-import type { Heartbeat, Registration, WorkerView } from '../protocol/workers-api.js';
-import { column, sparseColumn } from './columns.js';
+import type { Heartbeat, Held, Registration, WorkerView } from '../protocol/workers-api.js';
+import { column, heldColumns, sparseColumn } from './columns.js';
 import { LockedError, type Database, type Instant, type Queryable } from './database.js';
 import { letGoUnlisted } from './hold-workflows.js';
 import { decodeIdCursor, defaultPageLimit, encodeCursor } from './paging.js';
@@ -16,10 +16,10 @@ export async function registerWorker(
 ): Promise<void> {
   await db.query(
     `insert into sluice.workers
-       (id, name, host, version, capabilities, task_types, queues, capacity,
+       (id, name, host, version, capabilities, task_types, queues, capacity, owner,
         registered_at, last_heartbeat_at)
-     select $1::uuid, $2, $3, $4, $5::text[], $6::text[], $7::text[], $8::int, instant, instant
-     from coalesce($9::timestamptz, now()) as instant
+     select $1::uuid, $2, $3, $4, $5::text[], $6::text[], $7::text[], $8::int, $9, instant, instant
+     from coalesce($10::timestamptz, now()) as instant
      on conflict (id) do nothing`,
     [
       workerId,
@@ -30,6 +30,7 @@ export async function registerWorker(
       namesOrAll(registration.taskTypes),
       namesOrAll(registration.queues),
       registration.capacity,
+      registration.owner ?? null,
       now,
     ],
   );
@@ -165,21 +166,22 @@ function toHeld(row: BeatRow): HeldTask[] {
 }
 
 /**
- * A worker that was declared dead registers again and names what it still runs: leases of a worker
- * that is dead or gone move to its new id, leases of a living one do not.
+ * A worker that was declared dead registers again and names what it still runs, with the leases: what a
+ * worker that is dead or gone holds moves to its new id, what a living one holds does not.
  */
 export async function adoptTasks(
   db: Queryable,
   workerId: WorkerId,
-  taskIds: readonly TaskId[],
+  held: readonly Held[],
 ): Promise<TaskId[]> {
   const rows = await db.query<{ id: TaskId }>(
     `update sluice.tasks t set worker_id = $1::uuid
-     where t.id = any($2::uuid[]) and t.lease is not null and not exists (
+     from unnest($2::uuid[], $3::uuid[]) as held (id, lease)
+     where t.id = held.id and t.lease = held.lease and not exists (
        select from sluice.workers w where w.id = t.worker_id and w.status <> 'dead'
      )
      returning t.id`,
-    [workerId, taskIds],
+    [workerId, ...heldColumns(held)],
   );
   return rows.map((row) => row.id);
 }
@@ -200,10 +202,12 @@ interface WorkerRow {
   registered_at: Date;
   last_heartbeat_at: Date;
   benched_until: Date | null;
+  owner: string | null;
 }
 
 const columns = `id, name, host, version, status, capabilities, task_types, queues, capacity,
-  current_load, memory_usage, event_loop_delay_ms, registered_at, last_heartbeat_at, benched_until`;
+  current_load, memory_usage, event_loop_delay_ms, registered_at, last_heartbeat_at, benched_until,
+  owner`;
 
 export async function findWorker(db: Queryable, workerId: WorkerId): Promise<WorkerView | null> {
   const [row] = await db.query<WorkerRow>(
@@ -217,12 +221,12 @@ export async function findWorker(db: Queryable, workerId: WorkerId): Promise<Wor
 export async function findWorkers(
   db: Queryable,
   workerIds: readonly WorkerId[],
-): Promise<WorkerView[]> {
+): Promise<(WorkerView & { readonly owner: string | null })[]> {
   const rows = await db.query<WorkerRow>(
     `select ${columns} from sluice.workers where id = any($1::uuid[])`,
     [workerIds],
   );
-  return rows.map(toView);
+  return rows.map((row) => ({ ...toView(row), owner: row.owner }));
 }
 
 /** A worker may name 10,000 types and queues: up to the one that takes the answer past 8 MiB. */

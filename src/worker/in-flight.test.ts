@@ -19,9 +19,9 @@ describe('InFlight', () => {
     run(inFlight, 'member');
     inFlight.abort(ids('member'), 'cancelled');
     inFlight.abort(ids('member'), 'lease_lost');
-    expect(inFlight.taskIds).toEqual(['member']);
+    expect(inFlight.named.map(({ taskId }) => taskId)).toEqual(['member']);
     inFlight.remove('lease of member' as Lease);
-    expect(inFlight.taskIds).toEqual([]);
+    expect(inFlight.named.map(({ taskId }) => taskId)).toEqual([]);
   });
 
   it('R-WO12: does not name a task whose lease was lost', () => {
@@ -30,7 +30,7 @@ describe('InFlight', () => {
     run(inFlight, 'kept');
     inFlight.abort(ids('lost'), 'lease_lost');
     inFlight.abort(ids('lost'), 'cancelled');
-    expect(inFlight.taskIds).toEqual(['kept']);
+    expect(inFlight.named.map(({ taskId }) => taskId)).toEqual(['kept']);
   });
 
   it('R-WO7: a cancel that comes before its task stops it all the same, and once', () => {

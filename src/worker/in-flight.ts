@@ -32,10 +32,10 @@ export class InFlight {
    * from others what a handler that ignores its signal may run until its timeout. Those that were
    * cancelled stay: a member keeps its workflow's place for as long as it is named.
    */
-  get taskIds(): readonly TaskId[] {
+  get named(): readonly Held[] {
     return [...this.#running.values()]
       .filter(({ task }) => this.#aborted.get(task.lease) !== 'lease_lost')
-      .map(({ task }) => task.taskId);
+      .map(({ task: { taskId, lease } }) => ({ taskId, lease }));
   }
 
   get held(): readonly Held[] {

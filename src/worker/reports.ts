@@ -2,7 +2,7 @@ import { SluiceError, type ErrorCode } from '../domain/errors.js';
 import type { Lease, TaskId } from '../domain/ids.js';
 import { attemptErrorCodes } from '../domain/attempt-error.js';
 import { bounds } from '../protocol/bounds.js';
-import type { Report, ReportAnswer } from '../protocol/workers-api.js';
+import type { Held, Report, ReportAnswer } from '../protocol/workers-api.js';
 import type { Logger } from '../runtime/log.js';
 import { asLogged, backoffMs, isKeyRefused, pause, retryDelayMs } from './backoff.js';
 import { Condition } from './condition.js';
@@ -74,8 +74,8 @@ export class Reports {
     this.#options = options;
   }
 
-  get unacknowledged(): readonly TaskId[] {
-    return [...this.#unacknowledged.values()];
+  get unacknowledged(): readonly Held[] {
+    return Array.from(this.#unacknowledged, ([lease, taskId]) => ({ taskId, lease }));
   }
 
   /** `heard` is called when the server has answered, or when there is no hope that it will. */

@@ -22,6 +22,7 @@ export class Session {
   readonly #log: Logger;
   #registered: Registered | null = null;
   #registering: Promise<void> | null = null;
+  #isAgain = false;
   #refusal: SluiceError | null = null;
   #refusedAtMs = 0;
   readonly #onKeyRefused: (refusal: SluiceError) => void;
@@ -36,6 +37,11 @@ export class Session {
   get terms(): Registered {
     if (this.#registered === null) throw new Error('The worker has not registered yet');
     return this.#registered;
+  }
+
+  /** What is held may have been claimed under a former id. */
+  get hasRegisteredAgain(): boolean {
+    return this.#isAgain;
   }
 
   get isOpen(): boolean {
@@ -98,6 +104,7 @@ export class Session {
       .register(this.#registration)
       .then((registered) => {
         this.#registered = registered;
+        this.#isAgain = true;
         this.#log.info({ worker_id: registered.workerId, was: unknownId }, 'registered again');
       })
       .finally(() => {

@@ -279,11 +279,13 @@ export class Worker implements AsyncDisposable {
   #composeBeat(): Heartbeat {
     const { used, free, size } = this.#slots;
     const { memoryShare, eventLoopDelayMs } = this.#pressure.read();
+    // A result that is not acknowledged counts as held: its task must not be given to another.
+    const held = [...this.#inFlight.named, ...this.#reports.unacknowledged];
     return {
       currentLoad: used,
       status: this.#takesTasks ? 'active' : 'draining',
-      // A result that is not acknowledged counts as held: its task must not be given to another.
-      currentTasks: [...this.#inFlight.taskIds, ...this.#reports.unacknowledged],
+      currentTasks: held.map(({ taskId }) => taskId),
+      ...(this.#session.hasRegisteredAgain ? { leases: held.map(({ lease }) => lease) } : {}),
       availableCapacity: this.#takesTasks ? free : 0,
       maxCapacity: size,
       memoryUsage: memoryShare,

@@ -141,6 +141,7 @@ describe('R-CH12: "Sluice is ready" is printed when /readyz answers 200, and not
 
 describe('R-CH14: a database that Redis does not have', () => {
   it('is refused, and nothing is written to database 0', async () => {
+    await askRedis(withPassword('default:right'), 'flushall');
     const target = [
       '--database-url',
       database.url,
@@ -150,6 +151,7 @@ describe('R-CH14: a database that Redis does not have', () => {
     const { code, stdout, stderr } = await runCli(['serve', '--port', '0', ...target]);
     expect(code).toBe(1);
     expect(stderr).toMatch(/Redis at .*\/99: there is no database 99/);
+    expect(await askRedis(withPassword('default:right'), 'dbsize')).toBe(0);
     expect(stdout).not.toContain('ready');
   });
 });

@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { HttpApi } from '../../src/client/http-api.js';
 import { newKeyText } from '../../src/engine/key-text.js';
 import { openEngine } from '../../src/engine/open-engine.js';
+import { silentLog } from '../../src/runtime/log.js';
 import { createTestDatabase } from '../support/postgres.js';
 import { until } from '../support/until.js';
 import { bearer, buildKeyedApp, listening, useKeyedHttp } from './keyed.js';
@@ -142,7 +143,7 @@ describe('a call that waits', () => {
 
   it('R-AD6: so does one whose key expires, and a wait', async () => {
     const { key } = await http().make({ scopes: ['worker', 'read'], expiresInSeconds: 2 });
-    const worker = await register(http().keys.worker);
+    const worker = await register(key);
     const { task_id } = (await submit('never-done')).json<{ task_id: string }>();
     const ended = await Promise.all([
       http().call(poll(worker, 'expired'), key),
@@ -158,6 +159,20 @@ describe('a call that waits', () => {
     expect(stream.headers.get('x-content-type-options')).toBe('nosniff');
     await http().engine.revokeKey(id);
     expect(await stream.text()).toContain('retry: 1000');
+  });
+
+  it('R-HA3: a key has only so many streams; another has its own', async () => {
+    const app = buildKeyedApp(http().engine, {}, silentLog, { listenersPerKey: 1 });
+    const base = await listening(app);
+    const keys = [await http().make({ scopes: ['read'] }), await http().make({ scopes: ['read'] })];
+    const listen = (key = '') => fetch(`${base}/api/v1/events`, { headers: bearer(key) });
+    const streams = await Promise.all(keys.map(({ key }) => listen(key)));
+    expect(streams.map(({ status }) => status)).toEqual([200, 200]);
+    const refused = await listen(keys[0]?.key);
+    expect(refused.status).toBe(429);
+    expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0);
+    await refused.text();
+    await app.close();
   });
 });
 

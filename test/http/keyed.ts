@@ -5,6 +5,7 @@ import type { KeyDraft } from '../../src/protocol/keys-api.js';
 import { silentLog, type Logger } from '../../src/runtime/log.js';
 import { buildApp } from '../../src/server/app.js';
 import type { App, Doors } from '../../src/server/app-parts.js';
+import type { ConnectionLimits } from '../../src/server/connection-limits.js';
 import { createMetrics } from '../../src/server/metrics.js';
 import { freshPglite } from '../support/pglite.js';
 import { inject, type Answer, type Call } from './support.js';
@@ -59,8 +60,14 @@ async function openKeyed({
   return { app, engine, keys, call, make };
 }
 
-export function buildKeyedApp(engine: Engine, doors: Partial<Doors> = {}, log = silentLog): App {
+export function buildKeyedApp(
+  engine: Engine,
+  doors: Partial<Doors> = {},
+  log = silentLog,
+  connections: Partial<ConnectionLimits> = {},
+): App {
   return buildApp({
+    connections,
     api: engine,
     health: {
       degradation: () => null,

@@ -197,7 +197,11 @@ describe('the ceiling on PGlite', () => {
   });
 
   it('R-AD2: a marked key passes, a replay is not refused, and both are counted', async () => {
-    const passing = await engine.submit(high, { owner: 'marked', passesCeilings: true });
+    const passing = await engine.submit(high, {
+      ...anybody,
+      owner: 'marked',
+      passesCeilings: true,
+    });
     await engine.cancelTask(passing.taskId);
     await expect(engine.submit(high)).rejects.toMatchObject({ code: 'refused' });
     await engine.replayTask(passing.taskId, {});

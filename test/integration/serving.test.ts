@@ -245,3 +245,51 @@ async function serveInChild(url: string): Promise<ChildProcess> {
   await once(child, 'message');
   return child;
 }
+
+describeOnPostgres('a step of the clock of Postgres', (server) => {
+  const quick = { settings: { servingLeaseMs: 900, servingRenewMs: 300 } };
+
+  it('R-CH12: backwards, it does not keep a standby waiting for a process that is gone', async () => {
+    // As a process wrote it that was killed an hour before, by a clock that is now set back.
+    await server().sql(
+      `insert into sluice.serving (holder, ready_queue, renewed_at)
+       values (gen_random_uuid(), 'memory', now() + interval '1 hour')`,
+    );
+    const engine = await server().open(quick);
+    expect(engine.notServing()).toMatch(/stands by/);
+    await until('it to serve', () => engine.notServing() === null, { deadlineMs: 10_000 });
+  });
+
+  it('R-CH12: forwards, it does not take the turn from a process that renews it', async () => {
+    const engine = await server().open({ settings: { ...quick.settings, servingLeaseMs: 5_000 } });
+    const standby = await server().open({ settings: { ...quick.settings, servingLeaseMs: 5_000 } });
+    expect([engine.notServing(), standby.notServing()]).toEqual([
+      null,
+      expect.stringContaining('stands by'),
+    ]);
+    const renewals = await countRenewals(2);
+    expect(renewals).toBe(2);
+    // The standby looks every 150 ms, and sees what was renewed as an hour old.
+    const endsMs = performance.now() + 1_500;
+    while (performance.now() < endsMs) {
+      await server().sql(
+        `update sluice.serving set renewed_at = now() - interval '1 hour' - random() * interval '1 s'`,
+      );
+      expect(standby.notServing()).not.toBeNull();
+      expect(engine.notServing()).toBeNull();
+    }
+  });
+
+  /** Waits until the row was renewed so often. */
+  async function countRenewals(count: number): Promise<number> {
+    const seen = new Set<string>();
+    await until('the turn to be renewed', async () => {
+      const rows = await server().sql<{ at: string }>(
+        'select renewed_at::text as at from sluice.serving',
+      );
+      for (const { at } of rows) seen.add(at);
+      return seen.size > count;
+    });
+    return seen.size - 1;
+  }
+});

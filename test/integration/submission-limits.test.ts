@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, inject, it } from 'vitest';
 import { SluiceError } from '../../src/domain/errors.js';
 import type { SubmissionLimit } from '../../src/domain/submission-limit.js';
 import { openEngine, type Engine } from '../../src/engine/open-engine.js';
-import type { Caller } from '../../src/protocol/caller.js';
+import { anybody, type Caller } from '../../src/protocol/caller.js';
 import type { SubmitOutcome, TaskDraft } from '../../src/protocol/tasks-api.js';
 import { ManualClock } from '../../src/runtime/clock.js';
 import { until } from '../support/until.js';
@@ -26,7 +26,7 @@ let callers = 0;
 /** One that no other test submits for. */
 function freshCaller(passesCeilings = false): Caller {
   callers += 1;
-  return { owner: `key-${String(callers)}`, passesCeilings };
+  return { ...anybody, owner: `key-${String(callers)}`, passesCeilings };
 }
 
 function accepted(outcomes: readonly SubmitOutcome[]): boolean[] {

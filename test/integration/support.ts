@@ -230,6 +230,7 @@ export class TestWorker {
       currentLoad: holding.length,
       status: 'active',
       currentTasks: holding.map(({ taskId }) => taskId),
+      leases: holding.map(({ lease }) => lease),
     });
   }
 }

@@ -1,5 +1,7 @@
+import { randomUUID } from 'node:crypto';
 import { expect, it, onTestFinished } from 'vitest';
 
+import type { Lease } from '../../src/domain/ids.js';
 import type { PollAnswer } from '../../src/protocol/workers-api.js';
 import { staysWithin } from '../support/stays-within.js';
 import { until } from '../support/until.js';
@@ -296,6 +298,15 @@ describeOnPostgres('workers across a restart of the server', (server) => {
     expect(await refusal(worker.look())).toBe('worker_unknown');
 
     const again = await TestWorker.register(engine);
+    const currentTasks = held.map(({ taskId }) => taskId);
+    const beat = { currentLoad: 3, status: 'active', currentTasks } as const;
+    // R-AD6: who knows the id of a task has not got its lease.
+    const guesser = await TestWorker.register(engine);
+    expect(await engine.heartbeat(guesser.workerId, beat)).toMatchObject({ lost: currentTasks });
+    const leases = held.map(() => randomUUID() as string as Lease);
+    expect(await engine.heartbeat(guesser.workerId, { ...beat, leases })).toMatchObject({
+      lost: currentTasks,
+    });
     expect(await again.beat(held)).toMatchObject({ lost: [] });
     const views = await Promise.all(held.map(({ taskId }) => engine.getTask(taskId)));
     expect(views.every(({ assignedWorkerId }) => assignedWorkerId === again.workerId)).toBe(true);

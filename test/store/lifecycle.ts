@@ -49,6 +49,7 @@ export function newTask(changes: Partial<NewTask> = {}): NewTask {
     userId: null,
     tags: [],
     traceId: null,
+    owner: null,
     isOffered: true,
     passesCeilings: false,
     claim: null,

@@ -93,7 +93,11 @@ describe('R-ST1: plans on 100,000 tasks that were never analyzed', () => {
     ['heartbeats of many', little, (on) => beatAll(on, beatsOfMany, zero)],
     ['the look of a sweep', little, (on) => lookForRepairs(on, 3_600_000, zero)],
     ['the look of the feeder', little, (on) => findNextDue(on, zero)],
-    ['adopting', little, (on) => adoptTasks(on, living, [held])],
+    [
+      'adopting',
+      little,
+      (on) => adoptTasks(on, living, [{ taskId: held, lease: randomUUID() as string as Lease }]),
+    ],
     ['burying workers', little, (on) => buryLapsedWorkers(on, 3_600_000, 0, zero)],
     ['purging workers', little, (on) => purgeWorkers(on, 0, zero)],
     ['orphans', little, (on) => findOrphans(on, 100)],

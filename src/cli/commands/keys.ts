@@ -27,6 +27,8 @@ interface CreateOptions extends KeyOptions {
   readonly scopes: readonly Scope[];
   readonly expires?: number;
   readonly passesCeilings?: boolean;
+  readonly queues?: readonly string[];
+  readonly ownTasks?: boolean;
 }
 
 export function keysCommand(program: Command): void {
@@ -50,7 +52,9 @@ export function keysCommand(program: Command): void {
         'like 90d, 12h or 30m; else it is good until revoked',
         lifeSeconds,
       )
-      .option('--passes-ceilings', 'its submits pass when a ceiling refuses all others'),
+      .option('--passes-ceilings', 'its submits pass when a ceiling refuses all others')
+      .option('--queues <patterns>', 'the queues it reaches, like gpt-*,mail; else all', names)
+      .option('--own-tasks', 'it reaches only tasks that were submitted with it'),
   );
   create.action(async (options: CreateOptions) => runCreate(create, options));
   const revoke = withKeyOptions(
@@ -77,13 +81,15 @@ function withKeyOptions(command: Command): Command {
 }
 
 async function runCreate(command: Command, options: CreateOptions): Promise<void> {
-  const { name, expires, passesCeilings } = options;
+  const { name, expires, passesCeilings, queues, ownTasks } = options;
   const created = await withKeys(command, options, (api) =>
     api.createKey({
       name,
       scopes: options.scopes,
       ...(expires === undefined ? {} : { expiresInSeconds: expires }),
       ...(passesCeilings === undefined ? {} : { passesCeilings }),
+      ...(queues === undefined ? {} : { queues }),
+      ...(ownTasks === undefined ? {} : { ownTasks }),
     }),
   );
   if (options.json === true) {
@@ -183,6 +189,7 @@ function printKeys(keys: readonly KeyView[]): void {
       { title: 'key' },
       { title: 'name' },
       { title: 'scopes' },
+      { title: 'reaches' },
       { title: 'made' },
       { title: 'used' },
       { title: 'state' },
@@ -191,6 +198,7 @@ function printKeys(keys: readonly KeyView[]): void {
       key.id,
       key.name,
       key.scopes.join(', ') + (key.passesCeilings ? ', passes ceilings' : ''),
+      reachText(key),
       readableAge(key.createdAt, now),
       key.lastUsedAt === null ? 'never' : readableAge(key.lastUsedAt, now),
       stateText(key, now),
@@ -209,6 +217,11 @@ function printSessions(sessions: readonly SessionView[]): void {
       lastUsedAt === null ? 'never' : readableAge(lastUsedAt, now),
     ]),
   );
+}
+
+function reachText({ queues, ownTasks }: KeyView): string {
+  const tasks = ownTasks ? 'own tasks' : 'all';
+  return queues === null ? tasks : `${tasks} in ${queues.join(', ')}`;
 }
 
 function stateText({ revokedAt, expiresAt }: KeyView, now: Date): string {

@@ -118,9 +118,10 @@ async function whyNotReady(
 ): Promise<string | null> {
   const readiness = await server.readiness();
   if (readiness.ready) return null;
-  return standby === undefined
-    ? `Sluice is not ready at ${server.url}: ${readiness.reason}`
-    : `Sluice stands by at ${server.url}: ${standby}`;
+  if (standby !== undefined) return `Sluice stands by at ${server.url}: ${standby}`;
+  // /readyz is for strangers and names no host; who started the server reads the whole reason.
+  const reason = server.engine.readyQueueTrouble() ?? readiness.reason;
+  return `Sluice is not ready at ${server.url}: ${reason}`;
 }
 
 /** Prints the line once: when a standby takes over, or when what was missing is there. */

@@ -11,7 +11,7 @@ export class RedisAwayError extends Error {
 }
 
 /** A part of the contents is missing in Redis. They are closed by now, and to be filled anew. */
-export class PartLostError extends RedisAwayError {
+class PartLostError extends RedisAwayError {
   override readonly name = 'PartLostError';
 }
 

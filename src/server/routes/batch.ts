@@ -4,8 +4,7 @@ import { request } from '../../protocol/common-schema.js';
 import { invalidField } from '../../protocol/problem-wire.js';
 import { batchAnswerSchema, batchSchema } from '../../protocol/tasks-schema.js';
 import { submitOutcomesToWire } from '../../protocol/tasks-wire.js';
-import type { App, AppParts } from '../app-parts.js';
-import { callerOf } from '../caller.js';
+import type { App, RouteParts } from '../app-parts.js';
 import { parseTaskLines } from '../body-parsers.js';
 import { mergeOutcomes, readBatch, readDraftHeaders } from '../task-drafts.js';
 import { bodyValidator, compileCheck } from '../validation.js';
@@ -17,7 +16,7 @@ const envelopeSchema = request('BatchEnvelope', {
 const validateEnvelope = bodyValidator(compileCheck(envelopeSchema));
 
 /** In a scope of its own: one task a line is understood nowhere else. */
-export function batchRoute(app: App, { api, taskBytes, requestBytes }: AppParts): void {
+export function batchRoute(app: App, { taskBytes, requestBytes }: RouteParts): void {
   parseTaskLines(app);
   app.post(
     '/api/v1/tasks/batch',
@@ -34,7 +33,7 @@ export function batchRoute(app: App, { api, taskBytes, requestBytes }: AppParts)
         body: batchSchema,
         response: { 200: batchAnswerSchema },
       },
-      config: { scope: 'submit' },
+      config: { scope: 'submit', confined: 'queue' },
     },
     async (request) => {
       const { body, headers } = request;
@@ -46,7 +45,7 @@ export function batchRoute(app: App, { api, taskBytes, requestBytes }: AppParts)
         );
       }
       const { drafts, refused } = readBatch(body.tasks, draftHeaders, taskBytes);
-      const outcomes = drafts.length === 0 ? [] : await api.submitMany(drafts, callerOf(request));
+      const outcomes = drafts.length === 0 ? [] : await request.api.submitMany(drafts);
       return submitOutcomesToWire(mergeOutcomes(body.tasks.length, refused, outcomes));
     },
   );

@@ -16,12 +16,12 @@ import {
 } from '../../protocol/dead-letters-wire.js';
 import { replaySchema, taskSchema } from '../../protocol/tasks-schema.js';
 import { replayFromWire, taskToWire } from '../../protocol/tasks-wire.js';
-import type { App, AppParts } from '../app-parts.js';
+import type { App } from '../app-parts.js';
 import { listOf } from './page.js';
 
 const tags = ['Dead letters'];
 
-export function deadLetterRoutes(app: App, { api }: AppParts): void {
+export function deadLetterRoutes(app: App): void {
   app.get(
     '/api/v1/dlq',
     {
@@ -31,9 +31,9 @@ export function deadLetterRoutes(app: App, { api }: AppParts): void {
         querystring: listDeadLettersQuerySchema,
         response: { 200: deadLetterPageSchema },
       },
-      config: { scope: 'read' },
+      config: { scope: 'read', confined: 'filtered' },
     },
-    async ({ query }) =>
+    async ({ api, query }) =>
       deadLetterPageToWire(
         await api.listDeadLetters(deadLetterFilterFromWire(query), listOf(query)),
       ),
@@ -48,9 +48,9 @@ export function deadLetterRoutes(app: App, { api }: AppParts): void {
         description: 'Grouped by queue, task type and error code.',
         response: { 200: deadLetterAnalysisSchema },
       },
-      config: { scope: 'read' },
+      config: { scope: 'read', confined: 'filtered' },
     },
-    async () => deadLetterAnalysisToWire(await api.analyseDeadLetters()),
+    async ({ api }) => deadLetterAnalysisToWire(await api.analyseDeadLetters()),
   );
 
   app.post(
@@ -66,9 +66,9 @@ export function deadLetterRoutes(app: App, { api }: AppParts): void {
         body: replayDeadLettersSchema,
         response: { 200: replayedSchema },
       },
-      config: { scope: 'admin' },
+      config: { scope: 'admin', confined: 'filtered' },
     },
-    async ({ body }) => {
+    async ({ api, body }) => {
       const filter = deadLetterFilterFromWire(body);
       return replayedToWire(await api.replayDeadLetters(filter, deadLetterReplayFromWire(body)));
     },
@@ -84,9 +84,13 @@ export function deadLetterRoutes(app: App, { api }: AppParts): void {
         body: replaySchema,
         response: { 200: taskSchema },
       },
-      config: { scope: 'admin', refusals: ['task_not_found', 'task_not_ended', 'task_completed'] },
+      config: {
+        scope: 'admin',
+        confined: 'task',
+        refusals: ['task_not_found', 'task_not_ended', 'task_completed'],
+      },
     },
-    async ({ params, body }) =>
+    async ({ api, params, body }) =>
       taskToWire(await api.replayTask(taskIdFromWire(params.task_id), replayFromWire(body))),
   );
 }

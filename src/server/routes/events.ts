@@ -1,4 +1,6 @@
 import { Type } from 'typebox';
+import { isConfined, unconfined } from '../../domain/confinement.js';
+import { SluiceError } from '../../domain/errors.js';
 import { taskIdFromWire } from '../../protocol/common-wire.js';
 import { eventsQuerySchema } from '../../protocol/tasks-schema.js';
 import type { App } from '../app-parts.js';
@@ -14,23 +16,33 @@ export function eventRoutes(app: App, live: LiveEvents, open: OpenRequests): voi
         tags: ['Tasks'],
         summary: 'Follow tasks as server-sent events',
         description:
-          '"task" on every change of state, as TaskEvent; "stats" once a second, as Statistics.',
+          '"task" on every change of state, as TaskEvent; "stats" once a second, as Statistics; "gap" with ' +
+          'how many events were "missed", when there were more than the reader, or all readers together, ' +
+          'could be sent. Sent in batches, four a second, fewer with more than 250 listeners.',
         produces: ['text/event-stream'],
         querystring: eventsQuerySchema,
         response: {
           200: Type.String({ description: 'A stream that ends when its reader leaves' }),
         },
       },
-      config: { scope: 'read' },
+      config: { scope: 'read', confined: 'filtered', refusals: ['refused'] },
     },
-    ({ query }, reply) => {
-      const filter = {
-        queue: query.queue ?? null,
-        taskId: query.task_id === undefined ? null : taskIdFromWire(query.task_id),
-      };
+    async ({ api, holder, query }, reply) => {
+      live.refuseTooMany(holder?.keyId ?? null);
+      const within = holder?.confinement ?? unconfined;
+      const taskId = query.task_id === undefined ? null : taskIdFromWire(query.task_id);
+      if (within.owner !== null && taskId === null) throw needsTask();
+      if (isConfined(within) && taskId !== null) await api.getTask(taskId);
       const signal = open.signalFor(reply);
       reply.hijack();
-      live.add(reply, filter, signal);
+      live.add(reply, { queue: query.queue ?? null, taskId, within }, signal);
+      return reply;
     },
   );
+}
+
+/** An event does not say whose task it is of. */
+function needsTask(): SluiceError {
+  const detail = 'This key is confined to its own tasks: name the one to follow with task_id.';
+  return new SluiceError('forbidden', detail);
 }

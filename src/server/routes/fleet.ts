@@ -7,13 +7,13 @@ import {
   workerSchema,
 } from '../../protocol/workers-schema.js';
 import { workerPageToWire, workerToWire } from '../../protocol/workers-wire.js';
-import type { App, AppParts } from '../app-parts.js';
+import type { App } from '../app-parts.js';
 import { pageOf } from './page.js';
 
 const tags = ['Fleet'];
 
 /** Workers, as people see them. */
-export function fleetRoutes(app: App, { api }: AppParts): void {
+export function fleetRoutes(app: App): void {
   app.get(
     '/api/v1/workers',
     {
@@ -23,9 +23,9 @@ export function fleetRoutes(app: App, { api }: AppParts): void {
         querystring: listWorkersQuerySchema,
         response: { 200: workerPageSchema },
       },
-      config: { scope: 'read' },
+      config: { scope: 'read', confined: 'refused' },
     },
-    async ({ query }) => workerPageToWire(await api.listWorkers(pageOf(query))),
+    async ({ api, query }) => workerPageToWire(await api.listWorkers(pageOf(query))),
   );
 
   app.get(
@@ -37,9 +37,10 @@ export function fleetRoutes(app: App, { api }: AppParts): void {
         params: workerParamsSchema,
         response: { 200: workerSchema },
       },
-      config: { scope: 'read', refusals: ['worker_not_found'] },
+      config: { scope: 'read', confined: 'refused', refusals: ['worker_not_found'] },
     },
-    async ({ params }) => workerToWire(await api.getWorker(workerIdFromWire(params.worker_id))),
+    async ({ api, params }) =>
+      workerToWire(await api.getWorker(workerIdFromWire(params.worker_id))),
   );
 
   app.post(
@@ -52,8 +53,9 @@ export function fleetRoutes(app: App, { api }: AppParts): void {
         body: emptySchema,
         response: { 200: workerSchema },
       },
-      config: { scope: 'admin', refusals: ['worker_not_found'] },
+      config: { scope: 'admin', confined: 'refused', refusals: ['worker_not_found'] },
     },
-    async ({ params }) => workerToWire(await api.drainWorker(workerIdFromWire(params.worker_id))),
+    async ({ api, params }) =>
+      workerToWire(await api.drainWorker(workerIdFromWire(params.worker_id))),
   );
 }

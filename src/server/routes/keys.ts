@@ -17,12 +17,12 @@ import {
   sessionListToWire,
   sessionToWire,
 } from '../../protocol/keys-wire.js';
-import type { App, AppParts } from '../app-parts.js';
+import type { App } from '../app-parts.js';
 import { pageOf } from './page.js';
 
 const tags = ['Keys'];
 
-export function keyRoutes(app: App, { api }: AppParts): void {
+export function keyRoutes(app: App): void {
   app.post(
     '/api/v1/keys',
     {
@@ -33,9 +33,9 @@ export function keyRoutes(app: App, { api }: AppParts): void {
         body: keyDraftSchema,
         response: { 201: createdKeySchema },
       },
-      config: { scope: 'admin' },
+      config: { scope: 'admin', confined: 'refused' },
     },
-    async ({ body }, reply) =>
+    async ({ api, body }, reply) =>
       reply.code(201).send(createdKeyToWire(await api.createKey(keyDraftFromWire(body)))),
   );
 
@@ -48,9 +48,9 @@ export function keyRoutes(app: App, { api }: AppParts): void {
         querystring: listKeysQuerySchema,
         response: { 200: keyPageSchema },
       },
-      config: { scope: 'admin' },
+      config: { scope: 'admin', confined: 'refused' },
     },
-    async ({ query }) => keyPageToWire(await api.listKeys(pageOf(query))),
+    async ({ api, query }) => keyPageToWire(await api.listKeys(pageOf(query))),
   );
 
   app.delete(
@@ -65,9 +65,9 @@ export function keyRoutes(app: App, { api }: AppParts): void {
         params: keyParamsSchema,
         response: { 200: keySchema },
       },
-      config: { scope: 'admin', refusals: ['key_not_found'] },
+      config: { scope: 'admin', confined: 'refused', refusals: ['key_not_found'] },
     },
-    async ({ params }) => keyToWire(await api.revokeKey(params.key_id)),
+    async ({ api, params }) => keyToWire(await api.revokeKey(params.key_id)),
   );
 
   app.get(
@@ -80,9 +80,9 @@ export function keyRoutes(app: App, { api }: AppParts): void {
         params: keyParamsSchema,
         response: { 200: sessionListSchema },
       },
-      config: { scope: 'admin', refusals: ['key_not_found'] },
+      config: { scope: 'admin', confined: 'refused', refusals: ['key_not_found'] },
     },
-    async ({ params }) => sessionListToWire(await api.listSessions(params.key_id)),
+    async ({ api, params }) => sessionListToWire(await api.listSessions(params.key_id)),
   );
 
   app.delete(
@@ -96,8 +96,9 @@ export function keyRoutes(app: App, { api }: AppParts): void {
         params: sessionParamsSchema,
         response: { 200: sessionSchema },
       },
-      config: { scope: 'admin', refusals: ['session_not_found'] },
+      config: { scope: 'admin', confined: 'refused', refusals: ['session_not_found'] },
     },
-    async ({ params }) => sessionToWire(await api.endSession(params.key_id, params.session_id)),
+    async ({ api, params }) =>
+      sessionToWire(await api.endSession(params.key_id, params.session_id)),
   );
 }

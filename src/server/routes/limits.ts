@@ -6,18 +6,18 @@ import {
 } from '../../protocol/queues-schema.js';
 import { limitToWire, rateLimitFromWire } from '../../protocol/queues-wire.js';
 import { noContentSchema } from '../../protocol/common-schema.js';
-import type { App, AppParts } from '../app-parts.js';
+import type { App } from '../app-parts.js';
 
 const tags = ['Limits'];
 
-export function limitRoutes(app: App, { api }: AppParts): void {
+export function limitRoutes(app: App): void {
   app.get(
     '/api/v1/limits',
     {
       schema: { tags, summary: 'List shared limits', response: { 200: limitPageSchema } },
-      config: { scope: 'read' },
+      config: { scope: 'read', confined: 'refused' },
     },
-    async () => ({ items: (await api.listLimits()).map(limitToWire), next_cursor: null }),
+    async ({ api }) => ({ items: (await api.listLimits()).map(limitToWire), next_cursor: null }),
   );
 
   app.get(
@@ -29,9 +29,9 @@ export function limitRoutes(app: App, { api }: AppParts): void {
         params: limitParamsSchema,
         response: { 200: limitSchema },
       },
-      config: { scope: 'read', refusals: ['limit_not_found'] },
+      config: { scope: 'read', confined: 'refused', refusals: ['limit_not_found'] },
     },
-    async ({ params }) => limitToWire(await api.getLimit(params.name)),
+    async ({ api, params }) => limitToWire(await api.getLimit(params.name)),
   );
 
   app.put(
@@ -44,9 +44,9 @@ export function limitRoutes(app: App, { api }: AppParts): void {
         body: rateLimitSchema,
         response: { 200: limitSchema },
       },
-      config: { scope: 'admin' },
+      config: { scope: 'admin', confined: 'refused' },
     },
-    async ({ params, body }) =>
+    async ({ api, params, body }) =>
       limitToWire(await api.putLimit(params.name, rateLimitFromWire(body))),
   );
 
@@ -59,9 +59,13 @@ export function limitRoutes(app: App, { api }: AppParts): void {
         params: limitParamsSchema,
         response: { 204: noContentSchema },
       },
-      config: { scope: 'admin', refusals: ['limit_not_found', 'limit_in_use'] },
+      config: {
+        scope: 'admin',
+        confined: 'refused',
+        refusals: ['limit_not_found', 'limit_in_use'],
+      },
     },
-    async ({ params }, reply) => {
+    async ({ api, params }, reply) => {
       await api.deleteLimit(params.name);
       return reply.code(204).send(null);
     },

@@ -1,6 +1,6 @@
 import { Type } from 'typebox';
 import { SluiceError } from '../../domain/errors.js';
-import type { App, AppParts } from '../app-parts.js';
+import type { App, RouteParts } from '../app-parts.js';
 
 const tags = ['Operations'];
 const statusSchema = (status: string) => Type.Object({ status: Type.Literal(status) });
@@ -11,7 +11,7 @@ const liveSchema = Type.Object({
 const degradedSchema = Type.Object({ status: Type.Literal('degraded'), reason: Type.String() });
 
 /** None of them changes anything. */
-export function operationRoutes(app: App, { health, metrics, doors, drain }: AppParts): void {
+export function operationRoutes(app: App, { health, metrics, doors, drain }: RouteParts): void {
   app.get(
     '/healthz',
     {
@@ -78,7 +78,7 @@ export function operationRoutes(app: App, { health, metrics, doors, drain }: App
         produces: ['text/plain'],
         response: { 200: Type.String() },
       },
-      config: { scope: doors.openMetrics ? 'open' : 'read' },
+      config: { scope: doors.openMetrics ? 'open' : 'read', confined: 'refused' },
     },
     async (_request, reply) =>
       reply

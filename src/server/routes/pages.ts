@@ -1,6 +1,6 @@
 import type { FastifyReply } from 'fastify';
 import type { KeyHolder } from '../../engine/api-keys.js';
-import type { App, AppParts } from '../app-parts.js';
+import type { App, RouteParts } from '../app-parts.js';
 import type { Auth } from '../auth.js';
 import { renderDocsPage } from '../docs-page.js';
 import { renderHomePage, type Visitor } from '../home-page.js';
@@ -10,7 +10,7 @@ import { sendPage } from '../security-headers.js';
 const anybody: Visitor = { kind: 'anybody' };
 const options = { schema: { hide: true }, config: { scope: 'open' } } as const;
 
-export function pageRoutes(app: App, { keys }: AppParts, auth: Auth): void {
+export function pageRoutes(app: App, { keys }: RouteParts, auth: Auth): void {
   let docs: string | null = null;
 
   app.get('/', options, async (request, reply) => {

@@ -9,12 +9,12 @@ import {
 } from '../../protocol/queues-schema.js';
 import { queueChangeFromWire, queuePageToWire, queueToWire } from '../../protocol/queues-wire.js';
 import { emptySchema } from '../../protocol/common-schema.js';
-import type { App, AppParts } from '../app-parts.js';
+import type { App } from '../app-parts.js';
 import { pageOf } from './page.js';
 
 const tags = ['Queues'];
 
-export function queueRoutes(app: App, { api }: AppParts): void {
+export function queueRoutes(app: App): void {
   app.get(
     '/api/v1/queues',
     {
@@ -24,9 +24,9 @@ export function queueRoutes(app: App, { api }: AppParts): void {
         querystring: listQueuesQuerySchema,
         response: { 200: queuePageSchema },
       },
-      config: { scope: 'read' },
+      config: { scope: 'read', confined: 'filtered' },
     },
-    async ({ query }) => queuePageToWire(await api.listQueues(pageOf(query))),
+    async ({ api, query }) => queuePageToWire(await api.listQueues(pageOf(query))),
   );
 
   app.get(
@@ -38,9 +38,9 @@ export function queueRoutes(app: App, { api }: AppParts): void {
         params: queueParamsSchema,
         response: { 200: queueSchema },
       },
-      config: { scope: 'read', refusals: ['queue_not_found'] },
+      config: { scope: 'read', confined: 'queue', refusals: ['queue_not_found'] },
     },
-    async ({ params }) => queueToWire(await api.getQueue(params.name)),
+    async ({ api, params }) => queueToWire(await api.getQueue(params.name)),
   );
 
   app.put(
@@ -54,9 +54,9 @@ export function queueRoutes(app: App, { api }: AppParts): void {
         body: queueChangeSchema,
         response: { 200: queueSchema },
       },
-      config: { scope: 'admin' },
+      config: { scope: 'admin', confined: 'queue' },
     },
-    async ({ params, body }) =>
+    async ({ api, params, body }) =>
       queueToWire(await api.putQueue(params.name, queueChangeFromWire(body))),
   );
 
@@ -71,9 +71,9 @@ export function queueRoutes(app: App, { api }: AppParts): void {
         body: pauseSchema,
         response: { 200: queueSchema },
       },
-      config: { scope: 'admin' },
+      config: { scope: 'admin', confined: 'queue' },
     },
-    async ({ params, body }) => {
+    async ({ api, params, body }) => {
       const until = body.until === undefined ? undefined : timestampFromWire(body.until);
       return queueToWire(await api.pauseQueue(params.name, until));
     },
@@ -89,8 +89,8 @@ export function queueRoutes(app: App, { api }: AppParts): void {
         body: emptySchema,
         response: { 200: queueSchema },
       },
-      config: { scope: 'admin' },
+      config: { scope: 'admin', confined: 'queue' },
     },
-    async ({ params }) => queueToWire(await api.resumeQueue(params.name)),
+    async ({ api, params }) => queueToWire(await api.resumeQueue(params.name)),
   );
 }

@@ -1,8 +1,8 @@
 import { scalingSchema } from '../../protocol/scaling-schema.js';
 import { scalingToWire } from '../../protocol/scaling-wire.js';
-import type { App, AppParts } from '../app-parts.js';
+import type { App } from '../app-parts.js';
 
-export function scalingRoutes(app: App, { api }: AppParts): void {
+export function scalingRoutes(app: App): void {
   app.get(
     '/api/v1/scaling',
     {
@@ -14,8 +14,8 @@ export function scalingRoutes(app: App, { api }: AppParts): void {
           '`desired`, or `queues.#(queue=="gpt-4o").waiting`.',
         response: { 200: scalingSchema },
       },
-      config: { scope: 'read', refusals: ['standby', 'unavailable'] },
+      config: { scope: 'read', confined: 'refused', refusals: ['standby', 'unavailable'] },
     },
-    async () => scalingToWire(await api.getScaling()),
+    async ({ api }) => scalingToWire(await api.getScaling()),
   );
 }

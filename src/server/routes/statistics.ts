@@ -1,8 +1,8 @@
 import { statisticsSchema } from '../../protocol/statistics-schema.js';
 import { statisticsToWire } from '../../protocol/statistics-wire.js';
-import type { App, AppParts } from '../app-parts.js';
+import type { App } from '../app-parts.js';
 
-export function statisticsRoutes(app: App, { api }: AppParts): void {
+export function statisticsRoutes(app: App): void {
   app.get(
     '/api/v1/queue/stats',
     {
@@ -11,8 +11,8 @@ export function statisticsRoutes(app: App, { api }: AppParts): void {
         summary: 'How it is going, over all queues',
         response: { 200: statisticsSchema },
       },
-      config: { scope: 'read' },
+      config: { scope: 'read', confined: 'refused' },
     },
-    async () => statisticsToWire(await api.getStatistics()),
+    async ({ api }) => statisticsToWire(await api.getStatistics()),
   );
 }

@@ -1,3 +1,5 @@
+import { Type } from 'typebox';
+import { allows } from '../../domain/scopes.js';
 import { taskParamsSchema } from '../../protocol/common-schema.js';
 import { taskIdFromWire } from '../../protocol/common-wire.js';
 import {
@@ -26,8 +28,8 @@ import {
   taskPageToWire,
   taskToWire,
 } from '../../protocol/tasks-wire.js';
-import type { App, AppParts } from '../app-parts.js';
-import { callerOf } from '../caller.js';
+import type { Receipt } from '../../protocol/tasks-api.js';
+import type { App, RouteParts } from '../app-parts.js';
 import { refuseEnded, type OpenRequests } from '../open-requests.js';
 import { readDraft, readDraftHeaders } from '../task-drafts.js';
 import { listOf } from './page.js';
@@ -35,7 +37,7 @@ import { listOf } from './page.js';
 const tags = ['Tasks'];
 const defaultWaitSeconds = 30;
 
-export function taskRoutes(app: App, { api, taskBytes }: AppParts, open: OpenRequests): void {
+export function taskRoutes(app: App, { taskBytes }: RouteParts, open: OpenRequests): void {
   app.post(
     '/api/v1/tasks',
     {
@@ -48,12 +50,17 @@ export function taskRoutes(app: App, { api, taskBytes }: AppParts, open: OpenReq
         body: taskDraftSchema,
         response: { 201: receiptSchema, 200: receiptSchema },
       },
-      config: { scope: 'submit', isShed: true, refusals: ['idempotency_conflict', 'refused'] },
+      config: {
+        scope: 'submit',
+        confined: 'queue',
+        isShed: true,
+        refusals: ['idempotency_conflict', 'refused'],
+      },
     },
     async (request, reply) => {
       const { body, headers } = request;
       const draft = readDraft(body, readDraftHeaders(headers), taskBytes);
-      const receipt = await api.submit(draft, callerOf(request));
+      const receipt = await request.api.submit(draft);
       return reply.code(receipt.created ? 201 : 200).send(receiptToWire(receipt));
     },
   );
@@ -67,9 +74,9 @@ export function taskRoutes(app: App, { api, taskBytes }: AppParts, open: OpenReq
         querystring: listTasksQuerySchema,
         response: { 200: taskPageSchema },
       },
-      config: { scope: 'read' },
+      config: { scope: 'read', confined: 'filtered' },
     },
-    async ({ query }) =>
+    async ({ api, query }) =>
       taskPageToWire(await api.listTasks(taskFilterFromWire(query), listOf(query))),
   );
 
@@ -82,9 +89,9 @@ export function taskRoutes(app: App, { api, taskBytes }: AppParts, open: OpenReq
         body: taskFilterSchema,
         response: { 200: cancelledSchema },
       },
-      config: { scope: 'admin' },
+      config: { scope: 'admin', confined: 'filtered' },
     },
-    async ({ body }) => {
+    async ({ api, body }) => {
       const { cancelled } = await api.cancelTasks(taskFilterFromWire(body));
       return { cancelled };
     },
@@ -100,9 +107,9 @@ export function taskRoutes(app: App, { api, taskBytes }: AppParts, open: OpenReq
         querystring: getTaskQuerySchema,
         response: { 200: taskSchema },
       },
-      config: { scope: 'read', refusals: ['task_not_found'] },
+      config: { scope: 'read', confined: 'task', refusals: ['task_not_found'] },
     },
-    async ({ params, query }) => {
+    async ({ api, params, query }) => {
       const history = query.include === 'history';
       return taskToWire(await api.getTask(taskIdFromWire(params.task_id), { history }));
     },
@@ -120,9 +127,9 @@ export function taskRoutes(app: App, { api, taskBytes }: AppParts, open: OpenReq
         querystring: waitQuerySchema,
         response: { 200: taskSchema },
       },
-      config: { scope: 'read', refusals: ['task_not_found'] },
+      config: { scope: 'read', confined: 'task', refusals: ['task_not_found'] },
     },
-    async ({ params, query }, reply) => {
+    async ({ api, params, query }, reply) => {
       const timeoutMs = (query.timeout_seconds ?? defaultWaitSeconds) * 1000;
       const signal = open.signalFor(reply);
       const task = await api.waitForTask(taskIdFromWire(params.task_id), timeoutMs, signal);
@@ -140,9 +147,10 @@ export function taskRoutes(app: App, { api, taskBytes }: AppParts, open: OpenReq
         params: taskParamsSchema,
         response: { 200: explanationSchema },
       },
-      config: { scope: 'read', refusals: ['task_not_found'] },
+      config: { scope: 'read', confined: 'task', refusals: ['task_not_found'] },
     },
-    async ({ params }) => explanationToWire(await api.explainTask(taskIdFromWire(params.task_id))),
+    async ({ api, params }) =>
+      explanationToWire(await api.explainTask(taskIdFromWire(params.task_id))),
   );
 
   app.delete(
@@ -156,9 +164,10 @@ export function taskRoutes(app: App, { api, taskBytes }: AppParts, open: OpenReq
         params: taskParamsSchema,
         response: { 200: cancellationSchema },
       },
-      config: { scope: 'submit', refusals: ['task_not_found', 'task_ended'] },
+      config: { scope: 'submit', confined: 'task', refusals: ['task_not_found', 'task_ended'] },
     },
-    async ({ params }) => cancellationToWire(await api.cancelTask(taskIdFromWire(params.task_id))),
+    async ({ api, params }) =>
+      cancellationToWire(await api.cancelTask(taskIdFromWire(params.task_id))),
   );
 
   app.patch(
@@ -169,12 +178,21 @@ export function taskRoutes(app: App, { api, taskBytes }: AppParts, open: OpenReq
         summary: 'Change a task that has not started',
         params: taskParamsSchema,
         body: taskChangeSchema,
-        response: { 200: taskSchema },
+        description: 'A key that may not read is answered with the receipt.',
+        response: { 200: Type.Union([taskSchema, receiptSchema]) },
       },
-      config: { scope: 'submit', refusals: ['task_not_found', 'task_started', 'task_ended'] },
+      config: {
+        scope: 'submit',
+        confined: 'task',
+        refusals: ['task_not_found', 'task_started', 'task_ended'],
+      },
     },
-    async ({ params, body }) =>
-      taskToWire(await api.changeTask(taskIdFromWire(params.task_id), taskChangeFromWire(body))),
+    async ({ api, holder, params, body }) => {
+      const taskId = taskIdFromWire(params.task_id);
+      const changed = await api.changeTask(taskId, taskChangeFromWire(body));
+      const mayRead = holder === null || allows(holder.scopes, 'read');
+      return mayRead && 'parameters' in changed ? taskToWire(changed) : toReceiptWire(changed);
+    },
   );
 
   app.post(
@@ -188,9 +206,25 @@ export function taskRoutes(app: App, { api, taskBytes }: AppParts, open: OpenReq
         body: replaySchema,
         response: { 200: taskSchema },
       },
-      config: { scope: 'admin', refusals: ['task_not_found', 'task_not_ended', 'task_completed'] },
+      config: {
+        scope: 'admin',
+        confined: 'task',
+        refusals: ['task_not_found', 'task_not_ended', 'task_completed'],
+      },
     },
-    async ({ params, body }) =>
+    async ({ api, params, body }) =>
       taskToWire(await api.replayTask(taskIdFromWire(params.task_id), replayFromWire(body))),
   );
+}
+
+/** Of a task that was there before; its place in line is not looked up. */
+function toReceiptWire(task: Omit<Receipt, 'created' | 'queuePosition' | 'estimatedWaitSeconds'>) {
+  const { taskId, status, queue, priority, traceId, createdAt } = task;
+  const known = { taskId, status, queue, priority, traceId, createdAt };
+  return receiptToWire({
+    ...known,
+    queuePosition: null,
+    estimatedWaitSeconds: null,
+    created: false,
+  });
 }

@@ -28,14 +28,14 @@ import {
   registrationFromWire,
   releasedToWire,
 } from '../../protocol/workers-wire.js';
-import type { App, AppParts } from '../app-parts.js';
+import type { App, RouteParts } from '../app-parts.js';
 import { refuseEnded, type OpenRequests } from '../open-requests.js';
 
 const tags = ['Workers'];
 const acknowledged = { acknowledged: true } as const;
 
 /** What workers call. */
-export function workerRoutes(app: App, { api, requestBytes }: AppParts, open: OpenRequests): void {
+export function workerRoutes(app: App, { requestBytes }: RouteParts, open: OpenRequests): void {
   app.post(
     '/internal/workers/register',
     {
@@ -45,9 +45,9 @@ export function workerRoutes(app: App, { api, requestBytes }: AppParts, open: Op
         body: registrationSchema,
         response: { 200: registeredSchema },
       },
-      config: { scope: 'worker' },
+      config: { scope: 'worker', confined: 'worker' },
     },
-    async ({ body }) => registeredToWire(await api.register(registrationFromWire(body))),
+    async ({ api, body }) => registeredToWire(await api.register(registrationFromWire(body))),
   );
 
   app.post(
@@ -61,9 +61,9 @@ export function workerRoutes(app: App, { api, requestBytes }: AppParts, open: Op
         body: pollSchema,
         response: { 200: pollAnswerSchema },
       },
-      config: { scope: 'worker', refusals: ['worker_unknown'] },
+      config: { scope: 'worker', confined: 'worker', refusals: ['worker_unknown'] },
     },
-    async ({ params, body }, reply) => {
+    async ({ api, params, body }, reply) => {
       const poll = pollFromWire(body);
       const signal = (poll.waitMs ?? 0) > 0 ? open.signalFor(reply) : undefined;
       const answer = await api.poll(workerIdFromWire(params.worker_id), poll, signal);
@@ -83,9 +83,9 @@ export function workerRoutes(app: App, { api, requestBytes }: AppParts, open: Op
         body: heldSchema,
         response: { 200: acknowledgedSchema },
       },
-      config: { scope: 'worker', refusals: ['lease_lost', 'worker_unknown'] },
+      config: { scope: 'worker', confined: 'worker', refusals: ['lease_lost', 'worker_unknown'] },
     },
-    async ({ params, body }) => {
+    async ({ api, params, body }) => {
       await api.start(workerIdFromWire(params.worker_id), heldFromWire(body));
       return acknowledged;
     },
@@ -101,9 +101,9 @@ export function workerRoutes(app: App, { api, requestBytes }: AppParts, open: Op
         body: progressSchema,
         response: { 200: acknowledgedSchema },
       },
-      config: { scope: 'worker', refusals: ['lease_lost', 'worker_unknown'] },
+      config: { scope: 'worker', confined: 'worker', refusals: ['lease_lost', 'worker_unknown'] },
     },
-    async ({ params, body }) => {
+    async ({ api, params, body }) => {
       const progress = defined({ percent: body.progress_percent, message: body.status_message });
       await api.progress(workerIdFromWire(params.worker_id), heldFromWire(body), progress);
       return acknowledged;
@@ -122,9 +122,9 @@ export function workerRoutes(app: App, { api, requestBytes }: AppParts, open: Op
         body: oneOrManyReportsSchema,
         response: { 200: oneOrManyReportAnswersSchema },
       },
-      config: { scope: 'worker', refusals: ['worker_unknown'] },
+      config: { scope: 'worker', confined: 'worker', refusals: ['worker_unknown'] },
     },
-    async ({ params, body }) => {
+    async ({ api, params, body }) => {
       const many = 'results' in body;
       const reports = many
         ? body.results.map((report, index) => reportFromWire(report, `/results/${index}`))
@@ -147,9 +147,9 @@ export function workerRoutes(app: App, { api, requestBytes }: AppParts, open: Op
         body: releaseSchema,
         response: { 200: releasedSchema },
       },
-      config: { scope: 'worker', refusals: ['worker_unknown'] },
+      config: { scope: 'worker', confined: 'worker', refusals: ['worker_unknown'] },
     },
-    async ({ params, body }) => {
+    async ({ api, params, body }) => {
       const held = body.tasks.map(heldFromWire);
       return releasedToWire(await api.release(workerIdFromWire(params.worker_id), held));
     },
@@ -165,9 +165,9 @@ export function workerRoutes(app: App, { api, requestBytes }: AppParts, open: Op
         body: heartbeatSchema,
         response: { 200: heartbeatAnswerSchema },
       },
-      config: { scope: 'worker', refusals: ['worker_unknown'] },
+      config: { scope: 'worker', confined: 'worker', refusals: ['worker_unknown'] },
     },
-    async ({ params, body }) =>
+    async ({ api, params, body }) =>
       heartbeatAnswerToWire(
         await api.heartbeat(workerIdFromWire(params.worker_id), heartbeatFromWire(body)),
       ),
@@ -183,9 +183,9 @@ export function workerRoutes(app: App, { api, requestBytes }: AppParts, open: Op
         body: emptySchema,
         response: { 200: acknowledgedSchema },
       },
-      config: { scope: 'worker', refusals: ['worker_unknown'] },
+      config: { scope: 'worker', confined: 'worker', refusals: ['worker_unknown'] },
     },
-    async ({ params }) => {
+    async ({ api, params }) => {
       await api.deregister(workerIdFromWire(params.worker_id));
       return acknowledged;
     },

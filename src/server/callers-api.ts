@@ -1,0 +1,332 @@
+import type { FastifyRequest } from 'fastify';
+import { isConfined, isExact, reachesQueue, type Confinement } from '../domain/confinement.js';
+import { SluiceError } from '../domain/errors.js';
+import type { TaskId, WorkerId } from '../domain/ids.js';
+import { defaultQueue, type RateLimit } from '../domain/queue-settings.js';
+import type { SluiceApi } from '../protocol/api.js';
+import type { Caller } from '../protocol/caller.js';
+import type { DeadLetterFilter, DeadLetterReplay } from '../protocol/dead-letters-api.js';
+import type { KeyDraft } from '../protocol/keys-api.js';
+import type { PageRequest } from '../protocol/page.js';
+import { refusalOf } from '../protocol/problem-wire.js';
+import type { QueueChange, QueueView } from '../protocol/queues-api.js';
+import type {
+  ListRequest,
+  ReplayRequest,
+  SubmitOutcome,
+  TaskChange,
+  TaskDraft,
+  TaskFilter,
+} from '../protocol/tasks-api.js';
+import type {
+  Heartbeat,
+  Held,
+  PollAnswer,
+  PollRequest,
+  Registration,
+  Report,
+} from '../protocol/workers-api.js';
+import type { App } from './app-type.js';
+import { callerOf } from './caller.js';
+import type { ServedApi } from './ports.js';
+
+/** Queues that were made meanwhile are looked for this often while a poll waits. */
+const lookForQueuesMs = 2_000;
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** The API as its caller may use it. Routes have no other. */
+    readonly api: SluiceApi;
+  }
+}
+
+export function offerApi(app: App, api: ServedApi): void {
+  app.decorateRequest('api', {
+    getter(this: FastifyRequest) {
+      return this.holder === null ? api : new CallersApi(api, callerOf(this));
+    },
+  });
+}
+
+/**
+ * The API within what an API key reaches. What it does not reach is answered as what does not exist, and
+ * the ids of workers belong to the key that registered them. A method that is added to the API has to be
+ * written here as well: the compiler says so.
+ */
+class CallersApi implements SluiceApi {
+  readonly #api: ServedApi;
+  readonly #caller: Caller;
+  readonly #within: Confinement;
+
+  constructor(api: ServedApi, caller: Caller) {
+    this.#api = api;
+    this.#caller = caller;
+    this.#within = caller.confinement;
+  }
+
+  async submit(draft: TaskDraft) {
+    this.#refuseQueue(draft.queue ?? defaultQueue);
+    return this.#api.submit(draft, this.#caller);
+  }
+
+  async submitMany(drafts: readonly TaskDraft[]): Promise<readonly SubmitOutcome[]> {
+    const isReached = ({ queue = defaultQueue }: TaskDraft) => reachesQueue(this.#within, queue);
+    const reached = drafts.filter(isReached);
+    if (reached.length === drafts.length) return this.#api.submitMany(drafts, this.#caller);
+    const outcomes = (
+      reached.length === 0 ? [] : await this.#api.submitMany(reached, this.#caller)
+    ).values();
+    return drafts.map((draft) => {
+      if (!isReached(draft))
+        return { kind: 'refused', ...refusalOf(this.#queueForbidden(draft.queue)) };
+      const { value } = outcomes.next();
+      if (value === undefined) throw new Error('a submit was not answered');
+      return value;
+    });
+  }
+
+  async getTask(taskId: TaskId, options?: { readonly history?: boolean }) {
+    await this.#refuseTask(taskId);
+    return this.#api.getTask(taskId, options);
+  }
+
+  async waitForTask(taskId: TaskId, timeoutMs: number, signal?: AbortSignal) {
+    await this.#refuseTask(taskId);
+    return this.#api.waitForTask(taskId, timeoutMs, signal);
+  }
+
+  async explainTask(taskId: TaskId) {
+    await this.#refuseTask(taskId);
+    return this.#api.explainTask(taskId);
+  }
+
+  listTasks(filter: TaskFilter, page?: ListRequest) {
+    return this.#api.listTasks(this.#narrowed(filter), page);
+  }
+
+  async cancelTask(taskId: TaskId) {
+    await this.#refuseTask(taskId);
+    return this.#api.cancelTask(taskId);
+  }
+
+  cancelTasks(filter: TaskFilter) {
+    return this.#api.cancelTasks(this.#narrowed(filter));
+  }
+
+  async changeTask(taskId: TaskId, change: TaskChange) {
+    await this.#refuseTask(taskId);
+    return this.#api.changeTask(taskId, change);
+  }
+
+  async replayTask(taskId: TaskId, request?: ReplayRequest) {
+    await this.#refuseTask(taskId);
+    return this.#api.replayTask(taskId, request);
+  }
+
+  listDeadLetters(filter: DeadLetterFilter, page?: ListRequest) {
+    return this.#api.listDeadLetters(this.#narrowed(filter), page);
+  }
+
+  replayDeadLetters(filter: DeadLetterFilter, request?: DeadLetterReplay) {
+    return this.#api.replayDeadLetters(this.#narrowed(filter), request);
+  }
+
+  analyseDeadLetters() {
+    return this.#api.analyseDeadLetters(this.#within);
+  }
+
+  listQueues(page?: PageRequest) {
+    return this.#api.listQueues(page, this.#within);
+  }
+
+  async getQueue(name: string): Promise<QueueView> {
+    if (!reachesQueue(this.#within, name)) {
+      throw new SluiceError('queue_not_found', `There is no queue ${name}.`);
+    }
+    return this.#api.getQueue(name);
+  }
+
+  async putQueue(name: string, change: QueueChange) {
+    this.#refuseQueue(name);
+    return this.#api.putQueue(name, change);
+  }
+
+  async pauseQueue(name: string, until?: Date) {
+    this.#refuseQueue(name);
+    return this.#api.pauseQueue(name, until);
+  }
+
+  async resumeQueue(name: string) {
+    this.#refuseQueue(name);
+    return this.#api.resumeQueue(name);
+  }
+
+  async register(registration: Registration) {
+    for (const queue of registration.queues ?? []) {
+      if (queue !== '*') this.#refuseQueue(queue);
+    }
+    return this.#api.register({ ...registration, owner: this.#caller.owner });
+  }
+
+  async poll(workerId: WorkerId, request: PollRequest, signal?: AbortSignal) {
+    await this.#refuseForeign(workerId);
+    return this.#within.queues === null
+      ? this.#api.poll(workerId, request, signal)
+      : this.#pollWithin(this.#within.queues, workerId, request, signal);
+  }
+
+  async start(workerId: WorkerId, held: Held) {
+    await this.#refuseForeign(workerId);
+    return this.#api.start(workerId, held);
+  }
+
+  async progress(
+    workerId: WorkerId,
+    held: Held,
+    progress: { readonly percent: number; readonly message?: string },
+  ) {
+    await this.#refuseForeign(workerId);
+    return this.#api.progress(workerId, held, progress);
+  }
+
+  async report(workerId: WorkerId, reports: readonly Report[]) {
+    await this.#refuseForeign(workerId);
+    return this.#api.report(workerId, reports);
+  }
+
+  async release(workerId: WorkerId, held: readonly Held[]) {
+    await this.#refuseForeign(workerId);
+    return this.#api.release(workerId, held);
+  }
+
+  async heartbeat(workerId: WorkerId, beat: Heartbeat) {
+    await this.#refuseForeign(workerId);
+    return this.#api.heartbeat(workerId, beat);
+  }
+
+  async deregister(workerId: WorkerId) {
+    await this.#refuseForeign(workerId);
+    return this.#api.deregister(workerId);
+  }
+
+  async listLimits() {
+    return this.#unconfined().listLimits();
+  }
+
+  async getLimit(name: string) {
+    return this.#unconfined().getLimit(name);
+  }
+
+  async putLimit(name: string, limit: RateLimit) {
+    return this.#unconfined().putLimit(name, limit);
+  }
+
+  async deleteLimit(name: string) {
+    return this.#unconfined().deleteLimit(name);
+  }
+
+  async listWorkers(page?: PageRequest) {
+    return this.#unconfined().listWorkers(page);
+  }
+
+  async getWorker(workerId: WorkerId) {
+    return this.#unconfined().getWorker(workerId);
+  }
+
+  async drainWorker(workerId: WorkerId) {
+    return this.#unconfined().drainWorker(workerId);
+  }
+
+  async getStatistics() {
+    return this.#unconfined().getStatistics();
+  }
+
+  async getScaling() {
+    return this.#unconfined().getScaling();
+  }
+
+  async createKey(draft: KeyDraft) {
+    return this.#unconfined().createKey(draft);
+  }
+
+  async listKeys(page?: PageRequest) {
+    return this.#unconfined().listKeys(page);
+  }
+
+  async revokeKey(id: string) {
+    return this.#unconfined().revokeKey(id);
+  }
+
+  async listSessions(keyId: string) {
+    return this.#unconfined().listSessions(keyId);
+  }
+
+  async endSession(keyId: string, sessionId: string) {
+    return this.#unconfined().endSession(keyId, sessionId);
+  }
+
+  #narrowed<Filter extends TaskFilter | DeadLetterFilter>(filter: Filter): Filter {
+    return isConfined(this.#within) ? { ...filter, within: this.#within } : filter;
+  }
+
+  /** For what concerns every queue and every task. */
+  #unconfined(): ServedApi {
+    if (isConfined(this.#within)) throw concernsAll();
+    return this.#api;
+  }
+
+  async #refuseTask(taskId: TaskId): Promise<void> {
+    if (isConfined(this.#within)) await this.#api.refuseUnreached(taskId, this.#within);
+  }
+
+  #refuseQueue(queue: string): void {
+    if (!reachesQueue(this.#within, queue)) throw this.#queueForbidden(queue);
+  }
+
+  #queueForbidden(queue = defaultQueue): SluiceError {
+    const reached = (this.#within.queues ?? []).join(', ');
+    const detail = `This key is confined to the queues ${reached}; ${queue} is none of them.`;
+    return new SluiceError('queue_forbidden', detail);
+  }
+
+  #refuseForeign(workerId: WorkerId): Promise<void> {
+    return this.#api.refuseForeign(workerId, this.#caller.owner);
+  }
+
+  /** Only tasks of queues that the key reaches, also of those that are made while it waits. */
+  async #pollWithin(
+    patterns: readonly string[],
+    workerId: WorkerId,
+    request: PollRequest,
+    signal: AbortSignal | undefined,
+  ): Promise<PollAnswer> {
+    const named = await this.#namedQueues(workerId, request);
+    for (const queue of named ?? []) this.#refuseQueue(queue);
+    const exact = named ?? (patterns.every(isExact) ? patterns : null);
+    if (exact !== null) return this.#api.poll(workerId, { ...request, queues: exact }, signal);
+    const endsAtMs = performance.now() + (request.waitMs ?? 0);
+    for (;;) {
+      const leftMs = Math.max(0, endsAtMs - performance.now());
+      const waitMs = Math.min(leftMs, lookForQueuesMs);
+      const queues = await this.#api.findQueueNames(this.#within);
+      const answer = await this.#api.poll(workerId, { ...request, queues, waitMs }, signal);
+      const hasNews = answer.tasks.length + answer.cancelled.length > 0 || answer.drain;
+      if (hasNews || leftMs <= waitMs || signal?.aborted === true) return answer;
+    }
+  }
+
+  /** Null: every queue, by this poll or by its registration. */
+  async #namedQueues(
+    workerId: WorkerId,
+    { queues }: PollRequest,
+  ): Promise<readonly string[] | null> {
+    const named = queues ?? (await this.#api.queuesOf(workerId));
+    return named === null || named.includes('*') ? null : named;
+  }
+}
+
+export function concernsAll(): SluiceError {
+  const detail =
+    'This key is confined to some queues or to its own tasks; this call concerns all of them.';
+  return new SluiceError('forbidden', detail);
+}

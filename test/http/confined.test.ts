@@ -1,0 +1,381 @@
+import { describe, expect, it } from 'vitest';
+import type { Scope } from '../../src/domain/scopes.js';
+import type { RouteConfinement, ScopedRoute } from '../../src/server/route-scopes.js';
+import { bearer, listening, useKeyedHttp } from './keyed.js';
+import { post, staleLease, unknownId, type Answer, type Call } from './support.js';
+import { usingTasks } from './using-tasks.js';
+
+const http = useKeyedHttp();
+const asAdmin = usingTasks((call) => http().call(call));
+const codeOf = (answer: Answer) => answer.json<{ code?: string }>().code;
+const secret = { parameters: { prompt: 'of somebody else' }, user_id: 'u-7' };
+const leaks = /of somebody else|u-7|private-idem/;
+
+async function keyOf(
+  scopes: readonly Scope[],
+  confinement: { queues?: string[]; ownTasks?: boolean } = {},
+): Promise<string> {
+  return (await http().make({ scopes, ...confinement })).key;
+}
+
+const submitWith = async (key: string, draft: object): Promise<string> =>
+  (await http().call(post('/api/v1/tasks', { task_type: 'chat', ...draft }), key)).json<{
+    task_id: string;
+  }>().task_id;
+const idsIn = (answer: Answer) =>
+  answer.json<{ items: { task_id: string }[] }>().items.map(({ task_id }) => task_id);
+
+async function register(key: string, offer: object = {}): Promise<string> {
+  const answer = await http().call(post('/internal/workers/register', offer), key);
+  return answer.json<{ worker_id: string }>().worker_id;
+}
+
+describe('a key that may submit and not read', () => {
+  it('R-AD6: is answered the receipt when it changes a task, and nothing else of it', async () => {
+    const owner = await keyOf(['submit']);
+    const taskId = await submitWith(owner, {
+      ...{ queue: 'patched', idempotency_key: 'private-idem', delay_seconds: 60 },
+      ...secret,
+    });
+    const change = { method: 'PATCH', url: `/api/v1/tasks/${taskId}`, body: { priority: 'high' } };
+    const answer = await http().call(change, await keyOf(['submit']));
+    expect([answer.status, Object.keys(answer.json()).toSorted()]).toEqual([
+      200,
+      [
+        ...['created_at', 'estimated_wait_seconds', 'priority', 'queue', 'queue_position'],
+        ...['status', 'task_id', 'trace_id'],
+      ],
+    ]);
+    expect(answer.json()).toMatchObject({ task_id: taskId, priority: 'high', queue: 'patched' });
+    expect(answer.body).not.toMatch(leaks);
+    const read = await http().call(change, await keyOf(['submit', 'read']));
+    expect(read.json()).toMatchObject({ parameters: secret.parameters, user_id: 'u-7' });
+  });
+});
+
+/** One call for each route, of a task, a queue or a worker that the key does not reach. */
+interface Foreign {
+  readonly taskId: string;
+  readonly queue: string;
+  readonly worker: string;
+}
+
+const bodies: Readonly<Record<string, (foreign: Foreign) => unknown>> = {
+  'POST /api/v1/tasks': ({ queue }) => ({ task_type: 'chat', queue }),
+  'POST /api/v1/tasks/batch': ({ queue }) => ({ tasks: [{ task_type: 'chat', queue }] }),
+  'POST /api/v1/tasks/cancel': ({ queue }) => ({ queue }),
+  'PATCH /api/v1/tasks/:task_id': () => ({ priority: 'low' }),
+  'POST /internal/workers/register': ({ queue }) => ({ queues: [queue] }),
+  'POST /internal/workers/:worker_id/poll': () => ({ available_capacity: 1 }),
+  'POST /internal/workers/:worker_id/start': ({ taskId }) => held(taskId),
+  'POST /internal/workers/:worker_id/progress': ({ taskId }) => ({
+    ...held(taskId),
+    progress_percent: 1,
+  }),
+  'POST /internal/workers/:worker_id/result': ({ taskId }) => ({
+    ...held(taskId),
+    status: 'completed',
+  }),
+  'POST /internal/workers/:worker_id/release': ({ taskId }) => ({ tasks: [held(taskId)] }),
+  'POST /internal/workers/:worker_id/heartbeat': ({ taskId }) => ({
+    ...{ current_load: 1, status: 'active', current_tasks: [taskId] },
+  }),
+  'PUT /api/v1/limits/:name': () => ({ unit: 'requests', rate: 1, per_seconds: 1 }),
+  'POST /api/v1/keys': () => ({ name: 'more', scopes: ['admin'] }),
+};
+
+const held = (task_id: string) => ({ task_id, lease: staleLease });
+
+function callOf({ method, path }: ScopedRoute, foreign: Foreign): Call {
+  const url = path
+    .replace(':task_id', foreign.taskId)
+    .replace(':worker_id', foreign.worker)
+    .replace(':name', foreign.queue)
+    .replace(/:(key_id|session_id)/g, 'nobody');
+  // A stream would not end.
+  const query = path === '/api/v1/events' ? `?task_id=${foreign.taskId}` : '';
+  const takesBody = ['POST', 'PUT', 'PATCH'].includes(method);
+  const body = bodies[`${method} ${path}`]?.(foreign) ?? {};
+  return { method, url: url + query, ...(takesBody ? { body } : {}) };
+}
+
+/** What a confined key is told that calls a route about what it does not reach. */
+const expected: Readonly<Record<RouteConfinement, (route: ScopedRoute) => readonly string[]>> = {
+  task: () => ['404 task_not_found'],
+  queue: ({ method, path }) => {
+    if (path === '/api/v1/tasks/batch') return ['200 '];
+    return method === 'GET' || method === 'HEAD'
+      ? ['404 queue_not_found']
+      : ['403 queue_forbidden'];
+  },
+  worker: ({ path }) =>
+    path.endsWith('/register') ? ['403 queue_forbidden'] : ['409 worker_unknown'],
+  filtered: ({ path }) => (path === '/api/v1/events' ? ['404 task_not_found'] : ['200 ']),
+  refused: () => ['403 forbidden'],
+};
+
+describe('every route, with a key that is confined to other queues', () => {
+  it('R-AD6: answers as if what it does not reach were not there', async () => {
+    const queue = 'private-1';
+    const dead = await asAdmin.makeDeadLetter(queue, 'PRIVATE_CODE');
+    const taskId = await asAdmin.submit({ queue, ...secret });
+    const worker = await register(http().keys.worker);
+    const confined = await keyOf(['admin'], { queues: ['open-*', 'mail'] });
+    const routes = http()
+      .app.scopedRoutes()
+      .filter(({ scope }) => scope !== 'open');
+    expect(routes.length).toBeGreaterThan(40);
+    const wrong: string[] = [];
+    for (const route of routes) {
+      const answer = await http().call(callOf(route, { taskId, queue, worker }), confined);
+      const said = `${answer.status} ${answer.status < 400 ? '' : (codeIn(answer) ?? '')}`;
+      const allowed = route.confined === null ? [] : expected[route.confined](route);
+      const isRight = allowed.some((one) =>
+        route.method === 'HEAD' ? one.startsWith(String(answer.status)) : one === said,
+      );
+      const isTight = !leaks.test(answer.body) && !answer.body.includes('PRIVATE_CODE');
+      if (!isRight || !isTight) wrong.push(`${route.method} ${route.path}: ${said} ${answer.body}`);
+    }
+    expect(wrong).toEqual([]);
+    const untouched = await http().call({ url: `/api/v1/tasks/${taskId}` });
+    expect(untouched.json()).toMatchObject({ status: 'queued', priority: 'medium' });
+    const left = await http().call({ url: `/api/v1/tasks/${dead}` });
+    expect(left.json()).toMatchObject({ status: 'dead_letter' });
+  });
+
+  it('R-AD6: what is not reached and what does not exist are told apart by nobody', async () => {
+    const taskId = await asAdmin.submit({ queue: 'private-2' });
+    const confined = await keyOf(['admin'], { queues: ['open-*'] });
+    const told = async (call: Call) => {
+      const { status, body } = await http().call(call, confined);
+      return [status, body.replaceAll(taskId, 'ID').replaceAll(unknownId, 'ID')];
+    };
+    const calls: ((id: string) => Call)[] = [
+      (id) => ({ url: `/api/v1/tasks/${id}` }),
+      (id) => ({ url: `/api/v1/tasks/${id}/wait?timeout_seconds=5` }),
+      (id) => ({ url: `/api/v1/tasks/${id}/explain` }),
+      (id) => ({ url: `/api/v1/events?task_id=${id}` }),
+      (id) => ({ method: 'DELETE', url: `/api/v1/tasks/${id}` }),
+      (id) => ({ method: 'PATCH', url: `/api/v1/tasks/${id}`, body: { priority: 'low' } }),
+      (id) => post(`/api/v1/tasks/${id}/replay`, {}),
+      (id) => post(`/api/v1/dlq/${id}/replay`, {}),
+    ];
+    for (const callFor of calls) {
+      expect(await told(callFor(taskId))).toEqual(await told(callFor(unknownId)));
+    }
+  });
+});
+
+function codeIn(answer: Answer): string | undefined {
+  return answer.body === '' ? undefined : codeOf(answer);
+}
+
+describe('a key that is confined to queues', () => {
+  it('R-AD6: submits, lists, counts and cancels in these alone', async () => {
+    const key = await keyOf(['admin'], { queues: ['team-*'] });
+    const others = await asAdmin.submit({ queue: 'elsewhere', tags: ['mixed'] });
+    const batch = await http().call(
+      post('/api/v1/tasks/batch', {
+        tasks: ['team-a', 'elsewhere', 'team-b'].map((queue) => ({
+          ...{ task_type: 'chat', queue, tags: ['mixed'] },
+        })),
+      }),
+      key,
+    );
+    const results = batch.json<{ results: { task?: { task_id: string }; error?: unknown }[] }>()
+      .results;
+    expect(results).toMatchObject([
+      { task: { queue: 'team-a' } },
+      { error: { code: 'queue_forbidden', status: 403 } },
+      { task: { queue: 'team-b' } },
+    ]);
+    const own = results.flatMap(({ task }) => task?.task_id ?? []);
+    const outside = await http().call(post('/api/v1/tasks', { task_type: 'chat' }), key);
+    expect([outside.status, codeOf(outside)]).toEqual([403, 'queue_forbidden']);
+    const listed = await http().call({ url: '/api/v1/tasks?limit=1000' }, key);
+    expect(idsIn(listed).toSorted()).toEqual(own.toSorted());
+    const queues = await http().call({ url: '/api/v1/queues' }, key);
+    const names = queues.json<{ items: { name: string }[] }>().items.map(({ name }) => name);
+    expect(names.toSorted()).toEqual(['team-a', 'team-b']);
+    const cancelled = await http().call(post('/api/v1/tasks/cancel', { tag: 'mixed' }), key);
+    expect(cancelled.json()).toEqual({ cancelled: 2 });
+    expect((await http().call({ url: `/api/v1/tasks/${others}` })).json()).toMatchObject({
+      status: 'queued',
+    });
+  });
+
+  it('R-AD6: sees, analyses and replays dead letters of these alone', async () => {
+    const key = await keyOf(['admin'], { queues: ['dlq-mine'] });
+    const mine = await asAdmin.makeDeadLetter('dlq-mine', 'MINE');
+    const other = await asAdmin.makeDeadLetter('dlq-other', 'OTHER');
+    const list = await http().call({ url: '/api/v1/dlq' }, key);
+    expect([idsIn(list), list.json<{ total_count: number }>().total_count]).toEqual([[mine], 1]);
+    const analysis = await http().call({ url: '/api/v1/dlq/analysis' }, key);
+    expect(analysis.body).toContain('MINE');
+    expect(analysis.body).not.toContain('OTHER');
+    const replayed = await http().call(post('/api/v1/dlq/replay', {}), key);
+    expect(replayed.json()).toMatchObject({ replayed: 1 });
+    expect((await http().call({ url: `/api/v1/tasks/${other}` })).json()).toMatchObject({
+      status: 'dead_letter',
+    });
+  });
+
+  it('R-AD6: hears of no other task, and of no statistics', async () => {
+    const key = await keyOf(['read'], { queues: ['heard-*'] });
+    const base = await listening(http().app);
+    const stop = new AbortController();
+    const stream = await fetch(`${base}/api/v1/events`, {
+      headers: bearer(key),
+      signal: stop.signal,
+    });
+    const other = await asAdmin.submit({ queue: 'unheard' });
+    const heard = await asAdmin.submit({ queue: 'heard-1' });
+    let text = '';
+    const decoder = new TextDecoder();
+    for await (const chunk of stream.body ?? []) {
+      text += decoder.decode(chunk as Uint8Array, { stream: true });
+      if (text.includes(heard)) break;
+    }
+    stop.abort();
+    expect(text).not.toContain(other);
+    expect(text).not.toContain('event: stats');
+  });
+
+  it('R-AD6: a worker with it is given tasks of these alone, also of a queue that is new', async () => {
+    const key = await keyOf(['worker'], { queues: ['work-*'] });
+    const worker = await register(key);
+    await asAdmin.submit({ queue: 'not-for-it' });
+    const poll = (body: object) =>
+      http().call(
+        post(`/internal/workers/${worker}/poll`, { available_capacity: 5, ...body }),
+        key,
+      );
+    expect((await poll({})).json()).toMatchObject({ tasks: [] });
+    const named = await poll({ queues: ['not-for-it'] });
+    expect([named.status, codeOf(named)]).toEqual([403, 'queue_forbidden']);
+    const waiting = poll({ wait_seconds: 30 });
+    const taskId = await asAdmin.submit({ queue: 'work-new' });
+    expect((await waiting).json()).toMatchObject({ tasks: [{ task_id: taskId }] });
+    const exact = await keyOf(['worker'], { queues: ['work-exact'] });
+    const second = await register(exact, { queues: ['work-exact'] });
+    const third = await asAdmin.submit({ queue: 'work-exact' });
+    const taken = await http().call(
+      post(`/internal/workers/${second}/poll`, { available_capacity: 5 }),
+      exact,
+    );
+    expect(taken.json()).toMatchObject({ tasks: [{ task_id: third }] });
+  });
+});
+
+describe('a key that is confined to its own tasks', () => {
+  it('R-AD6: reaches what was submitted with it, living and ended, and nothing else', async () => {
+    const mine = await keyOf(['submit', 'read'], { ownTasks: true });
+    const other = await keyOf(['submit', 'read'], { ownTasks: true });
+    const queue = 'shared';
+    const [kept, cancelled, foreign] = [
+      await submitWith(mine, { queue }),
+      await submitWith(mine, { queue, delay_seconds: 60, idempotency_key: 'once' }),
+      await submitWith(other, { queue, ...secret }),
+    ];
+    const ofAdmin = await asAdmin.submit({ queue });
+    const call = (one: Call) => http().call(one, mine);
+    expect((await call({ method: 'DELETE', url: `/api/v1/tasks/${cancelled}` })).status).toBe(200);
+    expect(idsIn(await call({ url: '/api/v1/tasks' }))).toEqual([cancelled, kept]);
+    expect(idsIn(await call({ url: '/api/v1/tasks?status=cancelled' }))).toEqual([cancelled]);
+    expect(idsIn(await call({ url: '/api/v1/tasks?status=queued&limit=1' }))).toEqual([kept]);
+    expect((await call({ url: `/api/v1/tasks/${cancelled}` })).json()).toMatchObject({
+      status: 'cancelled',
+    });
+    for (const id of [foreign, ofAdmin]) {
+      for (const method of ['GET', 'DELETE']) {
+        const answer = await call({ method, url: `/api/v1/tasks/${id}` });
+        expect([answer.status, codeOf(answer)]).toEqual([404, 'task_not_found']);
+      }
+      const patch = { method: 'PATCH', url: `/api/v1/tasks/${id}`, body: { priority: 'high' } };
+      expect((await call(patch)).status).toBe(404);
+    }
+    const again = await submitWith(mine, { queue, delay_seconds: 60, idempotency_key: 'once' });
+    expect(again).toBe(cancelled);
+    const followed = await call({ url: '/api/v1/events' });
+    expect([followed.status, codeOf(followed)]).toEqual([403, 'forbidden']);
+  });
+
+  it('R-AD6: reaches a task still after a worker completed it', async () => {
+    const mine = await keyOf(['submit', 'read'], { ownTasks: true });
+    const queue = 'own-completed';
+    const taskId = await submitWith(mine, { queue });
+    const worker = await asAdmin.register();
+    const polled = await http().call(
+      post(`/internal/workers/${worker}/poll`, { available_capacity: 1, queues: [queue] }),
+    );
+    const [claimed] = polled.json<{ tasks: { task_id: string; lease: string }[] }>().tasks;
+    await http().call(post(`/internal/workers/${worker}/result`, done(claimed)));
+    const answer = await http().call({ url: `/api/v1/tasks/${taskId}/wait` }, mine);
+    expect(answer.json()).toMatchObject({ status: 'completed', result: { ok: true } });
+    expect(idsIn(await http().call({ url: '/api/v1/tasks?status=completed' }, mine))).toEqual([
+      taskId,
+    ]);
+  });
+
+  it.each([['admin'], ['worker']] as const)('R-AD6: is no key of the scope %s', async (scope) => {
+    const made = await http().call(
+      post('/api/v1/keys', { name: 'x', scopes: [scope], own_tasks: true }),
+    );
+    expect([made.status, codeOf(made)]).toEqual([400, 'invalid_request']);
+  });
+
+  it.each(['a*b', '**', '', 'a b'])('R-AD6: "%s" is no pattern for queues', async (pattern) => {
+    const draft = { name: 'x', scopes: ['read'], queues: [pattern] };
+    expect((await http().call(post('/api/v1/keys', draft))).status).toBe(400);
+    await expect(http().make({ scopes: ['read'], queues: [pattern] })).rejects.toMatchObject({
+      code: 'invalid_request',
+    });
+  });
+});
+
+const done = (claimed: { task_id: string; lease: string } | undefined) => ({
+  ...{ task_id: claimed?.task_id, lease: claimed?.lease },
+  ...{ status: 'completed', result: { ok: true } },
+});
+
+describe('the id of a worker', () => {
+  it('R-AD6: belongs to the key that registered it', async () => {
+    const { task_id, lease, worker } = await asAdmin.claim('stolen');
+    const thief = await keyOf(['worker']);
+    const routes = http()
+      .app.scopedRoutes()
+      .filter(({ path }) => path.startsWith('/internal/workers/:worker_id/'));
+    expect(routes.length).toBeGreaterThan(6);
+    for (const route of routes) {
+      const call = callOf(route, { taskId: task_id, queue: 'stolen', worker });
+      const answer = await http().call(call, thief);
+      expect([route.path, answer.status, codeOf(answer)]).toEqual([
+        route.path,
+        409,
+        'worker_unknown',
+      ]);
+    }
+    const report = { task_id, lease, status: 'completed', result: null };
+    const answer = await http().call(post(`/internal/workers/${worker}/result`, report));
+    expect(answer.json()).toMatchObject({ accepted: true });
+  });
+
+  it('R-AD6: naming a task does not take it from its worker', async () => {
+    const { task_id, lease, worker } = await asAdmin.claim('adopted');
+    const thiefKey = await keyOf(['worker']);
+    const thief = await register(thiefKey);
+    const beat = (leases?: string[]) =>
+      http().call(
+        post(`/internal/workers/${thief}/heartbeat`, {
+          ...{ current_load: 1, status: 'active', current_tasks: [task_id] },
+          ...(leases === undefined ? {} : { leases }),
+        }),
+        thiefKey,
+      );
+    expect((await beat()).json()).toMatchObject({ lost: [task_id] });
+    expect((await beat([staleLease])).json()).toMatchObject({ lost: [task_id] });
+    expect((await beat([staleLease, lease])).status).toBe(400);
+    const task = await http().call({ url: `/api/v1/tasks/${task_id}` });
+    expect(task.json()).toMatchObject({ assigned_worker_id: worker });
+  });
+});
