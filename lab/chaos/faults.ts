@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { startMisleadingProxy } from '../../test/support/misleading-proxy.js';
+import { AnsweringProxy, html } from '../../test/support/answering-proxy.js';
 import { until } from '../../test/support/until.js';
 import { seededRandom } from '../shared/measure.js';
 import type { Driver } from './driver.js';
@@ -14,6 +14,9 @@ const patienceMs = 120_000;
 const watchedMs = 2_000;
 /** A server that was frozen when a change was sent to it may carry it out this much later. */
 const lateChangeMs = 15_000;
+
+/** What a load balancer or an access proxy answers while it does not find the server. */
+const misleadingStatuses = [404, 401, 403, 400];
 
 /** Makes the faults of a schedule at their times, and writes down how long each really lasted. */
 export class Faults {
@@ -128,12 +131,12 @@ export class Faults {
 
   /** A proxy between the worker and its server answers in the server's place. */
   async #mislead(target: string, lastsMs: number): Promise<void> {
-    const proxy = await startMisleadingProxy();
     const line = this.#stand.line('cut worker', target);
-    line.divert(proxy.port);
+    await using proxy = await AnsweringProxy.start(line.url);
+    proxy.judge = () => html(misleadingStatuses[proxy.answered % misleadingStatuses.length] ?? 404);
+    line.divert(Number(new URL(proxy.url).port));
     await delay(lastsMs);
     line.mend();
-    await proxy.close();
   }
 
   async #changeWhileHung(lastsMs: number): Promise<void> {
