@@ -1,8 +1,7 @@
 import type { PriorityRank } from '../domain/priority.js';
 import { IndexedHeap, type Placed } from './indexed-heap.js';
 import { isOlder } from './queue-order.js';
-import { levelOf, type Queue, type ReadyEntry } from './ready-lane.js';
-import type { TakeLane } from './wildcard-lane.js';
+import { levelOf, type Queue, type ReadyEntry, type TakeLane } from './ready-lane.js';
 
 /** What lanes are taken from: a whole routing group, or one lane of a queue that was named. */
 export interface LaneSource {

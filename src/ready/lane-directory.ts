@@ -3,11 +3,11 @@ import type { PriorityRank } from '../domain/priority.js';
 import { IdleList } from './idle-list.js';
 import { MatchingGroups } from './matching-groups.js';
 import { QueueState } from './queue-state.js';
-import { ReadyLane, type Queue } from './ready-lane.js';
+import { ReadyLane, type MergedLane, type Queue, type TakeLane } from './ready-lane.js';
 import type { TakeRequest } from './ready-queue.js';
 import { RoutingGroup, type GroupTraits } from './routing-group.js';
 import { sharedKey } from './shared-limits.js';
-import { WildcardLane, type TakeLane } from './wildcard-lane.js';
+import { WildcardLane } from './wildcard-lane.js';
 
 /**
  * Queues and lanes come and go by name, millions over time. Those that emptied are remembered, up
@@ -101,7 +101,7 @@ export class LaneDirectory {
 
   /** To be told when a queue has come to share other limits: its lanes wait with others now. */
   regroup(queue: Queue, nowMs: number): void {
-    const wildcards = new Set<WildcardLane>();
+    const wildcards = new Set<TakeLane>();
     for (const lane of queue.lanes()) {
       this.#regroup(lane, lane.lane, nowMs);
       if (lane.wildcard !== null) wildcards.add(lane.wildcard);
@@ -230,7 +230,7 @@ export class LaneDirectory {
     wildcard.group.reopen(wildcard, Number.NEGATIVE_INFINITY);
   }
 
-  #leaveWildcard(wildcard: WildcardLane): void {
+  #leaveWildcard(wildcard: MergedLane): void {
     wildcard.laneCount -= 1;
     if (wildcard.laneCount > 0) return;
     this.#wildcards?.delete(wildcardKey(wildcard.queue, wildcard.group));

@@ -7,7 +7,6 @@ import type { LeftLine } from './left-line.js';
 import { isOlder, isTakenBefore, type Ordered } from './queue-order.js';
 import type { QueueState } from './queue-state.js';
 import type { Alarm, GroupLane, RoutingGroup } from './routing-group.js';
-import type { TakeLane, WildcardLane } from './wildcard-lane.js';
 
 /** A task that waits. Once taken, it is an `OutEntry`. */
 export interface ReadyEntry extends Placed, Ordered {
@@ -16,6 +15,20 @@ export interface ReadyEntry extends Placed, Ordered {
   readonly cost: Cost;
   /** The how-manyth it was that came into its window; written by the window alone. */
   nth: number;
+}
+
+/** What a take goes by: a lane, or all lanes of a queue that need the same capabilities. */
+export interface TakeLane extends GroupLane<TakeLane> {
+  readonly queue: Queue;
+  /** Another one when its queue comes to share other limits. */
+  group: RoutingGroup<TakeLane>;
+  head(nowMs: number): ReadyEntry | null;
+}
+
+/** A merge of lanes. It has to be told when the oldest entry of a window of one of them is another one. */
+export interface MergedLane extends TakeLane {
+  laneCount: number;
+  noteHead(lane: ReadyLane, rank: PriorityRank): void;
 }
 
 export type Queue = QueueState<ReadyLane, ReadyEntry, TakeLane>;
@@ -69,13 +82,12 @@ class Window extends IndexedHeap<ReadyEntry> {
  * One window of waiting entries for each submitted priority, oldest first. The head of a window is
  * its oldest and so, whatever the ageing, its most urgent: three heads tell all about a lane.
  */
-export class ReadyLane implements GroupLane<TakeLane> {
+export class ReadyLane implements TakeLane {
   readonly lane: Lane;
   readonly queue: Queue;
-  /** Another one when its queue comes to share other limits. */
   group: RoutingGroup<TakeLane>;
   /** Null until a worker asks for every type. */
-  wildcard: WildcardLane | null = null;
+  wildcard: MergedLane | null = null;
   place = -1;
   level: PriorityRank = 0;
   turn = 0;

@@ -1,11 +1,15 @@
 import type { PriorityRank } from '../domain/priority.js';
 import { IndexedHeap, type Placed } from './indexed-heap.js';
 import { isOlder, isTakenBefore } from './queue-order.js';
-import { levelOf, type Queue, type ReadyEntry, type ReadyLane } from './ready-lane.js';
-import type { Alarm, GroupLane, RoutingGroup } from './routing-group.js';
-
-/** What a take goes by: a lane, or all lanes of a queue that need the same capabilities. */
-export type TakeLane = ReadyLane | WildcardLane;
+import {
+  levelOf,
+  type MergedLane,
+  type Queue,
+  type ReadyEntry,
+  type ReadyLane,
+  type TakeLane,
+} from './ready-lane.js';
+import type { Alarm, RoutingGroup } from './routing-group.js';
 
 /** The oldest entry of a lane and a priority, among those of the other lanes. */
 class Member implements Placed {
@@ -51,7 +55,7 @@ const ranks: readonly PriorityRank[] = [0, 1, 2];
  * All lanes of one queue and one capability set, as a worker for every type sees them: its windows are
  * those of its members, merged. So a queue costs such a worker the same whatever its number of types.
  */
-export class WildcardLane implements GroupLane<TakeLane> {
+export class WildcardLane implements MergedLane {
   readonly queue: Queue;
   group: RoutingGroup<TakeLane>;
   place = -1;
@@ -73,7 +77,6 @@ export class WildcardLane implements GroupLane<TakeLane> {
     return this.#heads.some(({ first }) => first !== null) ? 1 : 0;
   }
 
-  /** To be told when the oldest entry of a lane's window is another one. */
   noteHead(lane: ReadyLane, rank: PriorityRank): void {
     this.#heads[rank].note(lane, lane.headOf(rank));
   }
