@@ -15,6 +15,7 @@ import { revokedSessions } from './scenarios/revoked-sessions.js';
 import { rollingRestarts } from './scenarios/rolling-restarts.js';
 import { slowReads } from './scenarios/slow-reads.js';
 import { tableLock } from './scenarios/table-lock.js';
+import { taskTypes } from './scenarios/task-types.js';
 
 await runLab({
   name: 'hardening',
@@ -26,16 +27,17 @@ README of the lab.`,
   scenarios: [
     foreignAnswers,
     rollingRestarts,
+    tableLock,
+    fullDisk,
     revokedSessions,
     confinedKeys,
     hugeAnswers,
     slowReads,
+    taskTypes,
     hungRedis,
     lostKeys,
     reshard,
     missingPartitions,
-    tableLock,
-    fullDisk,
     postgresFailover,
     misconfigured,
     listeners,

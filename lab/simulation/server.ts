@@ -6,7 +6,7 @@ import { TaskEvents } from '../../src/engine/events.js';
 import { defaultEngineSettings, type EngineSettings } from '../../src/engine/settings.js';
 import { MemoryReadyQueue } from '../../src/ready/memory-ready-queue.js';
 import type { TakeAnswer, TakeRequest } from '../../src/ready/ready-queue.js';
-import { AnswerBudget } from '../../src/runtime/answer-budget.js';
+import { AnswerBudget } from '../../src/engine/answer-budget.js';
 import { LocalBus } from '../../src/runtime/bus.js';
 import { systemClock, type Clock } from '../../src/runtime/clock.js';
 import type { Logger } from '../../src/runtime/log.js';

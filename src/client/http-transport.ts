@@ -3,7 +3,14 @@ import { request as requestSecurely, type RequestOptions } from 'node:https';
 import { setTimeout as delay } from 'node:timers/promises';
 import { urlToHttpOptions } from 'node:url';
 import { SluiceError, type SluiceErrorOptions } from '../domain/errors.js';
-import { errorOf, isKnownProblem, isProblem, refusalFromWire } from '../protocol/problem-wire.js';
+import type { ProblemWire } from '../protocol/problem-schema.js';
+import {
+  codeOfStatus,
+  errorOf,
+  isKnownProblem,
+  isProblem,
+  refusalFromWire,
+} from '../protocol/problem-wire.js';
 
 export interface HttpOptions {
   readonly apiKey?: string;
@@ -147,21 +154,21 @@ class UnreachableError extends SluiceError {
 function readAnswer(
   { status, text, location }: Received,
   url: string,
-  fits?: Call['fits'],
+  fits: Call['fits'],
 ): unknown {
   const answer = status === 204 ? undefined : parse(text);
-  if (status >= 200 && status < 300) {
-    const isOurs = fits?.(answer) ?? (status === 204 || answer !== undefined);
-    if (isOurs) return answer;
-  } else if (isProblem(answer, status) && (fits === undefined || isKnownProblem(answer))) {
-    throw errorOf(refusalFromWire(answer));
-  }
+  const isOk = status >= 200 && status < 300;
+  if (isOk && (fits?.(answer) ?? (status === 204 || answer !== undefined))) return answer;
+  const isRefusal = fits === undefined ? isProblem(answer) : isKnownProblem(answer, status);
+  if (!isOk && isRefusal) throw errorOf(refusalFromWire(answer as ProblemWire));
+  // An answer of something in between, for example of a proxy.
   const elsewhere =
     location === undefined
       ? ''
       : `. It points to ${location}: give the address of the server itself`;
   const detail = `${url} answered ${status} with something that is not Sluice's${elsewhere}`;
-  throw new UnreachableError(detail);
+  if (fits !== undefined) throw new UnreachableError(detail);
+  throw new SluiceError(isOk ? 'internal' : codeOfStatus(status), detail);
 }
 
 function parse(text: string): unknown {

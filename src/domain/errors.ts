@@ -28,6 +28,7 @@ export const errorCatalogue = {
   payload_too_large: { status: 413, title: 'The request is too large' },
   unsupported_media_type: { status: 415, title: 'The content type is not supported' },
   refused: { status: 429, title: 'Not accepted now; try again later' },
+  too_many_lanes: { status: 429, title: 'The queue has too many task types' },
   headers_too_large: { status: 431, title: 'The headers are too large' },
   internal: { status: 500, title: 'Something went wrong on our side' },
   unavailable: { status: 503, title: 'A service we depend on is away; try again' },

@@ -8,6 +8,17 @@ export interface Lane {
 
 const none: readonly string[] = [];
 
+/** No task can have it. */
+export const everyType = '*';
+
+/**
+ * Stands for all lanes of a queue where there are too many to name, and of all queues where the name is
+ * empty: a wake-up of it concerns every worker that may take from there.
+ */
+export function anyLaneOf(queue: string): Lane {
+  return { queue, taskType: everyType, capabilities: none };
+}
+
 export function capabilitySet(capabilities: readonly string[]): readonly string[] {
   return capabilities.length === 0 ? none : [...new Set(capabilities)].sort();
 }

@@ -19,6 +19,8 @@ export interface QueueSettings {
   readonly maxReady: number;
   /** Null: only the ceiling for all queues counts. */
   readonly maxActive: number | null;
+  /** Combinations of task type and capability set that it may have. */
+  readonly maxLanes: number;
   readonly paused: boolean;
   /** Null with `paused`: until resumed. */
   readonly pausedUntil: Date | null;
@@ -33,12 +35,13 @@ export const defaultQueueSettings: QueueSettings = {
   maxConcurrency: null,
   maxReady: 10_000,
   maxActive: null,
+  maxLanes: 10_000,
   paused: false,
   pausedUntil: null,
   ageing: defaultAgeing,
 };
 
-/** What decides who may run is as nobody had said anything; `maxActive` decides who may come in. */
+/** What decides who may run is as nobody had said anything; `maxActive` and `maxLanes` decide who may come in. */
 export function runsByDefault({
   limits,
   maxConcurrency,

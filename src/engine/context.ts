@@ -2,7 +2,7 @@ import { SluiceError } from '../domain/errors.js';
 import type { ScalingSettings } from '../domain/scaling.js';
 import type { TaskEvent } from '../protocol/events.js';
 import type { ReadyQueue } from '../ready/ready-queue.js';
-import type { AnswerBudget } from '../runtime/answer-budget.js';
+import type { AnswerBudget } from './answer-budget.js';
 import type { Bus } from '../runtime/bus.js';
 import type { Clock } from '../runtime/clock.js';
 import type { FlushFailure } from '../runtime/batcher.js';

@@ -14,6 +14,7 @@ import { Fleet } from './fleet.js';
 import { Health } from './health.js';
 import { Heartbeat } from './heartbeat.js';
 import { Hearing } from './hearing.js';
+import { Lanes } from './lanes.js';
 import { Line } from './line.js';
 import { LostEntries } from './lost-entries.js';
 import { News } from './news.js';
@@ -93,6 +94,8 @@ export function joinParts(
       fence.refusedSoon(entries);
     },
   });
+  const isServing = (): boolean => serving.notServing() === null;
+  const lanes = new Lanes(context, queues, isServing);
   const submit = new Submit(context, {
     recent,
     claim,
@@ -100,7 +103,8 @@ export function joinParts(
     feeder,
     queues,
     throughput,
-    isServing: () => serving.notServing() === null,
+    lanes,
+    isServing,
   });
   const report = new Report(context, { endAttempts, feeder, slots, judge, circuits, recent });
   const attempts = new AttemptControl(context, endAttempts, feeder);
@@ -126,7 +130,7 @@ export function joinParts(
     news,
     hearing,
     slots,
-    retention: new Retention(context, feeder),
+    retention: new Retention(context, feeder, lanes),
   });
   const serving = new Serving(context, role, {
     bench,

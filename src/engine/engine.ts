@@ -44,7 +44,7 @@ import type {
   WorkerApi,
   WorkerView,
 } from '../protocol/workers-api.js';
-import type { AnswerBudget } from '../runtime/answer-budget.js';
+import type { AnswerBudget } from './answer-budget.js';
 import { analyseDeadLetters, listDeadLetters } from '../store/dead-letters.js';
 import type { Instant, Queryable } from '../store/database.js';
 import { listTasks } from '../store/list-tasks.js';

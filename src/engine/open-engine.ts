@@ -1,7 +1,7 @@
 import { scalingSettings, type ScalingSettings } from '../domain/scaling.js';
 import type { ReadyQueue } from '../ready/ready-queue.js';
 import { MemoryReadyQueue } from '../ready/memory-ready-queue.js';
-import { AnswerBudget } from '../runtime/answer-budget.js';
+import { AnswerBudget } from './answer-budget.js';
 import { LocalBus, type Bus } from '../runtime/bus.js';
 import { systemClock, type Clock } from '../runtime/clock.js';
 import { silentLog, type Logger } from '../runtime/log.js';

@@ -1,5 +1,5 @@
 import type { WorkerId } from '../domain/ids.js';
-import type { Lane } from '../domain/lane.js';
+import { everyType, type Lane } from '../domain/lane.js';
 import { IndexedHeap } from '../ready/indexed-heap.js';
 import type { Wake } from '../ready/ready-queue.js';
 import { PollWaiter, type WaitingPoll } from './poll-waiter.js';
@@ -76,6 +76,7 @@ export class PollWaiters {
     const able = this.#ableGroups(lanes);
     if (able.length === 0) return 0;
     for (const group of able) group.noteWake();
+    if (lanes.some(({ taskType }) => taskType === everyType)) return ringAll(able, count);
     const line = new IndexedHeap<WaitGroup>((a, b) => this.#comesBefore(a, b));
     for (const group of able) if (!group.isEmpty) line.push(group);
     let left = count;
@@ -142,6 +143,15 @@ export class PollWaiters {
     const other = b.first;
     return first !== undefined && other !== undefined && this.#isBefore(first, other);
   }
+}
+
+/**
+ * Nobody knows which of them can do what there is: one of each looks. None of it is told to other servers
+ * as done.
+ */
+function ringAll(able: readonly WaitGroup[], count: number): number {
+  for (const group of able) group.ring();
+  return Math.min(count - 1, able.length);
 }
 
 function isLessLoaded(a: PollWaiter, b: PollWaiter): boolean {

@@ -1,11 +1,12 @@
 /** Why a submit was answered 429. */
-type RefusalReason = 'max_active' | 'queue_max_active' | 'submission_limit';
+type RefusalReason = 'max_active' | 'queue_max_active' | 'queue_max_lanes' | 'submission_limit';
 
 /** Counts them, for the metrics. */
 export class Refusals {
   readonly #counts: Record<RefusalReason, number> = {
     max_active: 0,
     queue_max_active: 0,
+    queue_max_lanes: 0,
     submission_limit: 0,
   };
 

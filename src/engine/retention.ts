@@ -11,6 +11,7 @@ import {
 import { purgeWorkflows } from '../store/purge-workflows.js';
 import { instant, tell, type EngineContext } from './context.js';
 import type { Feeder } from './feeder.js';
+import type { Lanes } from './lanes.js';
 
 const maxDaysAtOnce = 10;
 const maxEndedAtOnce = 5_000;
@@ -24,14 +25,16 @@ const maxWorkflowsAtOnce = 5_000;
 export class Retention {
   readonly #context: EngineContext;
   readonly #feeder: Feeder;
+  readonly #lanes: Lanes;
   readonly #kept: KeptDays;
   #workflowCursor: string | null = null;
   #dayCursor: string | null = null;
   #nextMs = 0;
 
-  constructor(context: EngineContext, feeder: Feeder) {
+  constructor(context: EngineContext, feeder: Feeder, lanes: Lanes) {
     this.#context = context;
     this.#feeder = feeder;
+    this.#lanes = lanes;
     const { retainEndedDays, retainDeadLettersDays } = context.settings;
     this.#kept = { failed: retainEndedDays, deadLetter: retainDeadLettersDays };
   }
@@ -44,6 +47,7 @@ export class Retention {
     await this.#unlessLocked(() => this.#dropDays());
     await this.#unlessLocked(() => this.#compactDays());
     await this.#unlessLocked(() => this.#purgeWorkflows());
+    await this.#unlessLocked(() => this.#lanes.purge());
   }
 
   async #unlessLocked(step: () => Promise<void>): Promise<void> {

@@ -19,6 +19,7 @@ import { RandomNumbers } from '../runtime/random-numbers.js';
 import { firstAttempt, type ClaimedRow, type KnownTask } from '../store/claim-tasks.js';
 import { isDueAtOnce } from '../store/insert-due-tasks.js';
 import type { Created, NewTask, Refused, Submitted } from '../store/new-task.js';
+import { findByKey } from '../store/find-by-key.js';
 import { submitTasks } from '../store/submit-tasks.js';
 import type { Admission } from './admission.js';
 import { noClaims, type EarlyClaims } from './arrivals.js';
@@ -33,6 +34,7 @@ import {
 } from './context.js';
 import { Estimate } from './estimate.js';
 import type { Feeder } from './feeder.js';
+import type { Lanes } from './lanes.js';
 import type { QueueDirectory } from './queue-directory.js';
 import type { RecentWork } from './recent-work.js';
 import { SubmissionLimits, type OverLimit } from './submission-limits.js';
@@ -57,6 +59,9 @@ interface Prepared extends NewTask {
   readonly cost: Cost;
 }
 
+/** Ready to be written, or not. */
+type Judged = Prepared | Refusal;
+
 /** What became of one task: one that failed sinks no other. */
 type Answer = Settled<Submitted | OverLimit>;
 
@@ -72,6 +77,7 @@ export interface SubmitParts {
   readonly claim: Claim;
   readonly queues: QueueDirectory;
   readonly throughput: Throughput;
+  readonly lanes: Lanes;
   readonly isServing: () => boolean;
 }
 
@@ -122,12 +128,16 @@ export class Submit {
   }
 
   async submitMany(drafts: readonly TaskDraft[], caller: Caller): Promise<SubmitOutcome[]> {
-    const judged = drafts.map((draft) => this.#judge(draft, caller));
-    const tasks = judged.filter((one): one is Prepared => !('kind' in one));
+    let judged: readonly Judged[] = drafts.map((draft) => this.#judge(draft, caller));
+    const areKnown = this.#parts.lanes.areKnown(judged.filter(isPrepared));
+    if (!areKnown) judged = await this.#enterLanes(judged);
+    const tasks = judged.filter(isPrepared);
     const settled = await this.#pass(tasks, caller);
     throwWhatSinksAll(settled);
     const answers = settled.values();
-    return judged.map((one) => ('kind' in one ? one : this.#toOutcome(one, answers.next().value)));
+    return judged.map((one) =>
+      isPrepared(one) ? this.#toOutcome(one, answers.next().value) : one,
+    );
   }
 
   async #submit(draft: TaskDraft, caller: Caller): Promise<SubmitOutcome> {
@@ -137,10 +147,27 @@ export class Submit {
   }
 
   /** What can be said without a look at Postgres: refused, or ready to be written. */
-  #judge(draft: TaskDraft, caller: Caller): Prepared | Refusal {
+  #judge(draft: TaskDraft, caller: Caller): Judged {
     const faults = this.#faultsOf(draft);
     if (faults.length > 0) return { kind: 'refused', ...refusalOf(invalidRequest(faults)) };
     return this.#findReached(draft, caller) ?? this.#prepare(draft, caller);
+  }
+
+  /** Without those of further lanes than their queues may have. A repeat is answered nevertheless. */
+  async #enterLanes(judged: readonly Judged[]): Promise<readonly Judged[]> {
+    const tasks = judged.filter(isPrepared);
+    const refusals = await this.#parts.lanes.enter(tasks);
+    const refused = tasks.filter((_, index) => refusals[index] !== null);
+    const keyed = refused.filter(({ idempotency }) => idempotency !== null);
+    const known =
+      keyed.length === 0 ? null : await findByKey(this.#context.db, keyed, instant(this.#context));
+    const refusalOf = new Map(tasks.map((task, index) => [task, refusals[index] ?? null]));
+    return judged.map((one) => {
+      const refusal = isPrepared(one) ? (refusalOf.get(one) ?? null) : null;
+      if (!isPrepared(one) || refusal === null || known?.has(one.taskId) === true) return one;
+      this.#refusals.note('queue_max_lanes');
+      return { kind: 'refused', ...refusal };
+    });
   }
 
   #faultsOf(draft: TaskDraft): FieldError[] {
@@ -325,6 +352,10 @@ export class Submit {
     for (const { taskId } of left) recent.forgetTask(taskId);
     feeder.noteLeft(left);
   }
+}
+
+function isPrepared(one: Judged): one is Prepared {
+  return !('kind' in one);
 }
 
 /** The same object for tasks of one window that come one after the other: most of a batch. */

@@ -1,4 +1,4 @@
-import type { Lane } from '../domain/lane.js';
+import { everyType, type Lane } from '../domain/lane.js';
 import { IndexedHeap, type Placed } from '../ready/indexed-heap.js';
 import type { TakeRequest } from '../ready/ready-queue.js';
 import { Alarm } from '../runtime/alarm.js';
@@ -127,9 +127,11 @@ export class WaitGroup implements Placed {
   }
 
   #canTake({ taskType, queue, capabilities }: Lane): boolean {
+    // A wake-up that names no lane is for all of a queue, or for all queues.
+    const isAny = taskType === everyType;
     return (
-      this.#taskTypes?.has(taskType) !== false &&
-      this.#queues?.has(queue) !== false &&
+      (isAny || this.#taskTypes?.has(taskType) !== false) &&
+      ((isAny && queue === '') || this.#queues?.has(queue) !== false) &&
       capabilities.every((capability) => this.#capabilities.has(capability))
     );
   }

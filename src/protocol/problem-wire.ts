@@ -45,28 +45,30 @@ export function refusalOf(error: SluiceError): Refusal {
   });
 }
 
-/**
- * Whether this came from a Sluice server with this status. Gateways answer with JSON of their own, some of
- * it with a code and a detail: only ours names the page that explains its code.
- */
-export function isProblem(answer: unknown, status: number): answer is ProblemWire {
+export function isProblem(answer: unknown): answer is ProblemWire {
   return (
     typeof answer === 'object' &&
     answer !== null &&
     'code' in answer &&
     typeof answer.code === 'string' &&
-    'type' in answer &&
-    answer.type === typeOf(answer.code) &&
     'detail' in answer &&
     typeof answer.detail === 'string' &&
     'status' in answer &&
-    answer.status === status
+    typeof answer.status === 'number'
   );
 }
 
-/** Its code is in the catalogue, with the same status. */
-export function isKnownProblem({ code, status }: ProblemWire): boolean {
-  return isErrorCode(code) && errorCatalogue[code].status === status;
+/**
+ * Whether a Sluice server refused with this status, for a reason that is known here. Gateways answer with JSON of
+ * their own, some of it with a code and a detail: only ours names the page that explains its code.
+ */
+export function isKnownProblem(answer: unknown, status: number): answer is ProblemWire {
+  if (!isProblem(answer) || !isErrorCode(answer.code)) return false;
+  return (
+    answer.type === typeOf(answer.code) &&
+    answer.status === status &&
+    errorCatalogue[answer.code].status === status
+  );
 }
 
 /** A code of a newer server is unknown here: its status still says what kind of trouble it is. */
@@ -94,7 +96,7 @@ export function invalidRequest(errors: readonly FieldError[]): SluiceError {
   return new SluiceError('invalid_request', detail, { errors });
 }
 
-/** For a refusal that carries no code of the catalogue. */
+/** For an answer that carries no code of ours, for example one of a proxy. */
 export function codeOfStatus(status: number): ErrorCode {
   switch (status) {
     case 401:

@@ -71,6 +71,14 @@ export const queueChangeSchema = request(
     max_active: Type.Optional(
       nullable(countSchema('Tasks that have not ended; further ones are refused')),
     ),
+    max_lanes: Type.Optional(
+      Type.Integer({
+        minimum: 1,
+        maximum: 1_000_000,
+        description:
+          'Combinations of task type and required capabilities; a task of a further one is refused. 10,000 when absent',
+      }),
+    ),
     paused: Type.Optional(Type.Boolean({ description: 'Nothing of it is taken' })),
     paused_until: Type.Optional(
       nullable(timestampSchema('With "paused": goes on by itself then; absent: until resumed')),
@@ -102,7 +110,9 @@ const byPriority = (description: string) =>
 const queueLiveSchema = Type.Object(
   {
     depth: byPriority('Tasks that could be taken, by submitted priority'),
-    effective_depth: byPriority('The same, by what their age makes of it'),
+    effective_depth: byPriority(
+      'The same, by what their age makes of it; with more than 250 lanes, of some of them',
+    ),
     backlog: Type.Integer({
       description: 'Tasks in line that the ready queue does not hold',
     }),
@@ -123,7 +133,9 @@ const queueLiveSchema = Type.Object(
     circuit: Type.Enum(['closed', 'open', 'half_open'], {
       description: 'Half open: a few tasks try whether the service answers, or it recovers',
     }),
-    oldest_age_seconds: nullable(Type.Number()),
+    oldest_age_seconds: nullable(
+      Type.Number({ description: 'With more than 250 lanes, a lower bound' }),
+    ),
     last_minute: Type.Object({
       started: Type.Integer(),
       completed: Type.Integer(),
@@ -143,6 +155,7 @@ export const queueSchema = Type.Object(
     max_concurrency: nullable(Type.Integer()),
     max_ready: Type.Integer(),
     max_active: nullable(Type.Integer()),
+    max_lanes: Type.Integer(),
     paused: Type.Boolean(),
     paused_until: nullable(timestampSchema('Null while paused: until resumed')),
     ageing: nullable(ageingSchema),

@@ -26,6 +26,7 @@ export function queueChangeFromWire(wire: QueueChangeWire): QueueChange {
     maxConcurrency: wire.max_concurrency,
     maxReady: wire.max_ready,
     maxActive: wire.max_active,
+    maxLanes: wire.max_lanes,
     paused: wire.paused,
     pausedUntil: pausedUntilFromWire(wire),
     ageing:
@@ -39,6 +40,7 @@ export function queueChangeToWire(change: QueueChange): QueueChangeWire {
     max_concurrency: change.maxConcurrency,
     max_ready: change.maxReady,
     max_active: change.maxActive,
+    max_lanes: change.maxLanes,
     paused: change.paused,
     paused_until:
       change.pausedUntil === undefined ? undefined : timestampOrNullToWire(change.pausedUntil),
@@ -65,6 +67,7 @@ export function queueToWire(queue: QueueView): QueueWire {
     max_concurrency: settings.maxConcurrency,
     max_ready: settings.maxReady,
     max_active: settings.maxActive,
+    max_lanes: settings.maxLanes,
     paused: settings.paused,
     paused_until: timestampOrNullToWire(settings.pausedUntil),
     ageing: isOff(settings.ageing) ? null : ageingToWire(settings.ageing),
@@ -82,6 +85,7 @@ export function queueFromWire(wire: QueueWire): QueueView {
       maxConcurrency: wire.max_concurrency,
       maxReady: wire.max_ready,
       maxActive: wire.max_active,
+      maxLanes: wire.max_lanes,
       paused: wire.paused,
       pausedUntil: timestampOrNullFromWire(wire.paused_until),
       ageing: wire.ageing === null ? noAgeing : ageingFromWire(wire.ageing),

@@ -61,7 +61,9 @@ export const taskDraftSchema = request(
         description: 'What a failure of this member does to its workflow; "halt" when absent',
       }),
     ),
-    run_at: Type.Optional(timestampSchema('Not before then; at most 366 days ahead; excludes delay_seconds')),
+    run_at: Type.Optional(
+      timestampSchema('Not before then; at most 366 days ahead; excludes delay_seconds'),
+    ),
     delay_seconds: Type.Optional(
       Type.Number({
         minimum: 0,

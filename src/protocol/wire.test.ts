@@ -85,6 +85,7 @@ const queue: QueueView = {
     maxConcurrency: 5,
     maxReady: 10,
     maxActive: null,
+    maxLanes: 500,
     paused: true,
     pausedUntil: at,
     ageing: { lowToMediumMs: 1_500, lowToHighMs: null, mediumToHighMs: 3_000 },

@@ -1,13 +1,14 @@
 import type { PriorityRank } from '../domain/priority.js';
 import { IndexedHeap, type Placed } from './indexed-heap.js';
 import { isOlder } from './queue-order.js';
-import { levelOf, type Queue, type ReadyEntry, type ReadyLane } from './ready-lane.js';
+import { levelOf, type Queue, type ReadyEntry } from './ready-lane.js';
+import type { TakeLane } from './wildcard-lane.js';
 
 /** What lanes are taken from: a whole routing group, or one lane of a queue that was named. */
 export interface LaneSource {
   /** The lane whose turn it is, of those that are not parked. */
-  first(): ReadyLane | null;
-  park(lane: ReadyLane, untilMs: number): void;
+  first(): TakeLane | null;
+  park(lane: TakeLane, untilMs: number): void;
   /** When the first parked lane opens; infinity: not before something happens. */
   opensAt(nowMs: number): number;
 }
@@ -15,6 +16,8 @@ export interface LaneSource {
 /** The entry that a source would give, and what it was ordered by when last looked at. */
 interface Candidate extends Placed {
   readonly source: LaneSource;
+  /** The first one of its source: its own, or that of all types which it is of. */
+  lane: TakeLane;
   entry: ReadyEntry;
   level: PriorityRank;
   turn: number;
@@ -29,7 +32,7 @@ interface Candidate extends Placed {
  */
 export class Candidates {
   /** By queues in which another entry was found short: the lanes that were parked by then. */
-  readonly foundShort = new Map<Queue, readonly ReadyLane[]>();
+  readonly foundShort = new Map<Queue, readonly TakeLane[]>();
   /** Queues in which an entry waits because another one is short. */
   readonly obstructed = new Set<Queue>();
   readonly #sources: readonly LaneSource[];
@@ -42,10 +45,11 @@ export class Candidates {
     this.#sources = sources;
     this.#nowMs = nowMs;
     for (const source of sources) {
-      const entry = this.#entryOf(source);
-      if (entry === null) continue;
+      const lane = source.first();
+      const entry = lane?.head(nowMs) ?? null;
+      if (lane === null || entry === null) continue;
       const level = levelOf(entry, nowMs);
-      this.#line.push({ place: -1, source, entry, level, turn: entry.lane.queue.turn });
+      this.#line.push({ place: -1, source, lane, entry, level, turn: lane.queue.turn });
     }
   }
 
@@ -53,10 +57,10 @@ export class Candidates {
     while (true) {
       const candidate = this.#line.peek();
       if (candidate === undefined) return null;
-      const { source, entry } = candidate;
+      const { entry } = candidate;
       if (this.#isStale(candidate)) continue;
       if (this.#waiting.has(entry.lane.queue.sharedKey)) this.#line.remove(candidate);
-      else if (this.#isOpen(source, entry)) return entry;
+      else if (this.#isOpen(candidate)) return entry;
     }
   }
 
@@ -72,13 +76,15 @@ export class Candidates {
 
   /** True: something else is its source's first by now, and it has found its new place. */
   #isStale(candidate: Candidate): boolean {
-    const entry = this.#entryOf(candidate.source);
-    if (entry === null) {
+    const lane = candidate.source.first();
+    const entry = lane?.head(this.#nowMs) ?? null;
+    if (lane === null || entry === null) {
       this.#line.remove(candidate);
       return true;
     }
-    const { turn } = entry.lane.queue;
+    const { turn } = lane.queue;
     if (entry === candidate.entry && turn === candidate.turn) return false;
+    candidate.lane = lane;
     candidate.entry = entry;
     candidate.level = levelOf(entry, this.#nowMs);
     candidate.turn = turn;
@@ -86,8 +92,7 @@ export class Candidates {
     return true;
   }
 
-  #isOpen(source: LaneSource, entry: ReadyEntry): boolean {
-    const { lane } = entry;
+  #isOpen({ source, lane, entry }: Candidate): boolean {
     const { queue } = lane;
     const nowMs = this.#nowMs;
     if (queue.noteIfShort(entry, nowMs)) this.foundShort.set(queue, [...queue.parked]);
@@ -101,22 +106,18 @@ export class Candidates {
     this.#waiting.set(queue.sharedKey, entry);
     return false;
   }
-
-  #entryOf(source: LaneSource): ReadyEntry | null {
-    return source.first()?.head(this.#nowMs) ?? null;
-  }
 }
 
 /** Parked for one request only: its place in the index of its group is others' matter. */
 export class NamedLane implements LaneSource {
-  readonly #lane: ReadyLane;
+  readonly #lane: TakeLane;
   #isParked = false;
 
-  constructor(lane: ReadyLane) {
+  constructor(lane: TakeLane) {
     this.#lane = lane;
   }
 
-  first(): ReadyLane | null {
+  first(): TakeLane | null {
     return this.#isParked || this.#lane.size === 0 ? null : this.#lane;
   }
 

@@ -1,3 +1,4 @@
+import { everyType } from '../domain/lane.js';
 import type { TakeRequest } from './ready-queue.js';
 
 /**
@@ -8,29 +9,36 @@ const maxRemembered = 1_000;
 const maxBytes = 16 * 1024 * 1024;
 
 interface Group {
+  readonly key: string;
   readonly taskType: string;
   readonly capabilities: readonly string[];
 }
 
 type Filter = Pick<TakeRequest, 'taskTypes' | 'capabilities'>;
 
-/** Which routing groups a worker can do, remembered for each filter that workers ask with. */
-export class MatchingGroups<G extends Group> {
-  readonly #groups: Iterable<G>;
-  readonly #remembered = new Map<string, readonly G[]>();
-  #bytes = 0;
+interface Remembered<G> {
+  readonly taskTypes: ReadonlySet<string>;
+  readonly matching: readonly G[];
+  readonly bytes: number;
+}
 
-  constructor(groups: Iterable<G>) {
-    this.#groups = groups;
-  }
+/**
+ * Which routing groups a worker can do, remembered for each filter that workers ask with. A worker for
+ * every type is answered with the groups of `everyType` alone. So a group that comes or goes concerns the
+ * filters that name its type, however many groups there are.
+ */
+export class MatchingGroups<G extends Group> {
+  readonly #byType = new Map<string, Map<string, G>>();
+  readonly #remembered = new Map<string, Remembered<G>>();
+  #bytes = 0;
 
   of(filter: Filter): readonly G[] {
     const key = filterKey(filter);
-    let matching = this.#remembered.get(key);
-    if (matching === undefined) {
-      matching = this.#find(filter);
-      this.#remember(key, matching);
-    }
+    const known = this.#remembered.get(key);
+    if (known !== undefined) return known.matching;
+    const taskTypes = new Set(filter.taskTypes ?? [everyType]);
+    const matching = this.#find(taskTypes, new Set(filter.capabilities));
+    this.#remember(key, { taskTypes, matching, bytes: 2 * key.length + 8 * matching.length });
     return matching;
   }
 
@@ -39,27 +47,53 @@ export class MatchingGroups<G extends Group> {
     return this.#remembered.size;
   }
 
-  /** To be told when a group came or went. */
-  changed(): void {
+  add(group: G): void {
+    let groups = this.#byType.get(group.taskType);
+    if (groups === undefined) {
+      groups = new Map<string, G>();
+      this.#byType.set(group.taskType, groups);
+    }
+    groups.set(group.key, group);
+    this.#forget(group.taskType);
+  }
+
+  delete({ taskType, key }: G): void {
+    const groups = this.#byType.get(taskType);
+    groups?.delete(key);
+    if (groups?.size === 0) this.#byType.delete(taskType);
+    this.#forget(taskType);
+  }
+
+  clear(): void {
+    this.#byType.clear();
+    this.#forgetAll();
+  }
+
+  #forget(taskType: string): void {
+    for (const [key, { taskTypes, bytes }] of this.#remembered) {
+      if (!taskTypes.has(taskType)) continue;
+      this.#remembered.delete(key);
+      this.#bytes -= bytes;
+    }
+  }
+
+  #forgetAll(): void {
     this.#remembered.clear();
     this.#bytes = 0;
   }
 
-  #remember(key: string, matching: readonly G[]): void {
-    const bytes = 2 * key.length + 8 * matching.length;
-    if (this.#remembered.size >= maxRemembered || this.#bytes + bytes > maxBytes) this.changed();
-    this.#remembered.set(key, matching);
-    this.#bytes += bytes;
+  #remember(key: string, found: Remembered<G>): void {
+    const isFull = this.#remembered.size >= maxRemembered || this.#bytes + found.bytes > maxBytes;
+    if (isFull) this.#forgetAll();
+    this.#remembered.set(key, found);
+    this.#bytes += found.bytes;
   }
 
-  #find(filter: Filter): G[] {
-    const taskTypes = filter.taskTypes === null ? null : new Set(filter.taskTypes);
-    const capabilities = new Set(filter.capabilities);
+  #find(taskTypes: ReadonlySet<string>, capabilities: ReadonlySet<string>): G[] {
     const matching: G[] = [];
-    for (const group of this.#groups) {
-      const handled = taskTypes === null || taskTypes.has(group.taskType);
-      if (handled && group.capabilities.every((name) => capabilities.has(name))) {
-        matching.push(group);
+    for (const taskType of taskTypes) {
+      for (const group of this.#byType.get(taskType)?.values() ?? []) {
+        if (group.capabilities.every((name) => capabilities.has(name))) matching.push(group);
       }
     }
     return matching;

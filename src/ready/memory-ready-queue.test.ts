@@ -20,6 +20,7 @@ import {
 } from './ready-queue.contract.js';
 import type { Configuration, Newcomer, Offer, Taken, TakeRequest } from './ready-queue.js';
 import { RoutingGroup } from './routing-group.js';
+import { WildcardLane } from './wildcard-lane.js';
 import { Workbench } from './workbench.contract.js';
 
 const blank = { generation: 1, limits: [], queues: [], levels: [], running: [], behind: [] };
@@ -334,6 +335,54 @@ describe('MemoryReadyQueue', () => {
     }
     expect(await stepsOfTakes(crowded, 99)).toBe(await stepsOfTakes(quiet, 99));
     expect(await crowded.take(plainWorker)).toEqual({ kind: 'wait', waitMs: null });
+  });
+
+  it('R-CH3 R-HA3: 10,000 task types in a queue cost a worker for every type a few steps', async () => {
+    const queue = await makeOpen();
+    const offer = offerMaker();
+    const offers = Array.from({ length: 10_000 }, (_, index) => offer({ taskType: `t${index}` }));
+    await queue.offer(offers);
+    const everyType = { ...plainWorker, taskTypes: null };
+    await queue.take(everyType);
+    const all = [...parts, Candidates, QueueState, Bucket, WildcardLane];
+    const one = await countCalls(all, async () => {
+      const answer = await queue.take(everyType);
+      expect(answer).toMatchObject({ kind: 'taken', entries: [{ taskId: offers[1]?.taskId }] });
+    });
+    expect(one).toBeLessThan(150);
+    const seen = await countCalls(all, async () => {
+      const last = offers.at(-1);
+      if (last === undefined) throw new Error('there are 10,000');
+      expect(await queue.position(last.taskId, 1_000)).toBeGreaterThan(200);
+      expect(await queue.live('q')).toMatchObject({ depth: { high: 0, medium: 9_998, low: 0 } });
+      await queue.configure(configured(['q'], { ...defaultQueueSettings, maxConcurrency: 2 }));
+    });
+    expect(seen).toBeLessThan(10_000);
+    const closed = await countCalls(all, async () => {
+      expect(await queue.take(everyType)).toEqual({ kind: 'wait', waitMs: null });
+    });
+    expect(closed).toBeLessThan(150);
+  });
+
+  it('R-CH3 R-HA3: 10,000 capability sets cost a worker that has them all a bounded number', async () => {
+    const queue = await makeOpen();
+    const offer = offerMaker();
+    const names = Array.from({ length: 14 }, (_, bit) => `c${bit}`);
+    const offers = Array.from({ length: 10_000 }, (_, index) =>
+      offer({ capabilities: names.filter((__, bit) => ((index >> bit) & 1) === 1) }),
+    );
+    await queue.offer(offers);
+    const steps = await countCalls([...parts, Candidates, WildcardLane], async () => {
+      const request = { ...plainWorker, taskTypes: null, capabilities: names };
+      expect(await queue.take(request)).toMatchObject({ kind: 'taken' });
+      expect(await queue.take(request)).toMatchObject({ kind: 'taken' });
+    });
+    // Of which the first take makes one group for each set.
+    expect(steps).toBeLessThan(300_000);
+    const later = await countCalls([...parts, Candidates, WildcardLane], async () => {
+      await queue.take({ ...plainWorker, taskTypes: null, capabilities: names });
+    });
+    expect(later).toBeLessThan(30_000);
   });
 
   it('R-CH1: 10,000 queues of one task are as cheap as one queue of 10,000', async () => {

@@ -1,7 +1,7 @@
 import type { TaskId } from '../domain/ids.js';
-import type { Lane } from '../domain/lane.js';
+import { anyLaneOf, type Lane } from '../domain/lane.js';
 import { grantGenerations } from '../domain/lease.js';
-import { priorityOf, rankOf, type PriorityRank } from '../domain/priority.js';
+import { priorityOf, rankOf, type Ageing, type PriorityRank } from '../domain/priority.js';
 import { defaultQueueSettings } from '../domain/queue-settings.js';
 import type { Clock } from '../runtime/clock.js';
 import { Buckets } from './buckets.js';
@@ -15,7 +15,7 @@ import { liveQueue } from './live-queue.js';
 import { Openings } from './openings.js';
 import { OutList, type OutEntry } from './out-list.js';
 import type { Review } from './queue-state.js';
-import { levelOf, type Queue, type ReadyEntry, type ReadyLane } from './ready-lane.js';
+import { levelOf, ReadyLane, type Queue, type ReadyEntry } from './ready-lane.js';
 import type {
   BucketLevel,
   Configuration,
@@ -145,10 +145,12 @@ export class MemoryReadyQueue implements ReadyQueue {
     if (!this.#isOpen) return { kind: 'rebuild' };
     const nowMs = this.#clock.nowMs();
     this.#catchUp(nowMs);
-    const candidates = new Candidates(this.#sources(request, nowMs), nowMs);
+    const { sources, areAll } = this.#sources(request, nowMs);
+    const candidates = new Candidates(sources, nowMs);
     const entries = this.#takeFrom(candidates, request.count, nowMs);
     const next = candidates.next()?.lane.lane ?? null;
-    const waitMs = next === null ? waitUntil(candidates.opensAt(), nowMs) : 0;
+    const atLatest = areAll ? never : nowMs + lookAgainMs;
+    const waitMs = next === null ? waitUntil(Math.min(candidates.opensAt(), atLatest), nowMs) : 0;
     this.#settleShort(candidates, nowMs);
     if (entries.length === 0) return { kind: 'wait', waitMs };
     return { kind: 'taken', generation: this.#generation, entries, next, waitMs };
@@ -230,11 +232,17 @@ export class MemoryReadyQueue implements ReadyQueue {
     const entry = this.#waiting.get(taskId);
     if (entry === undefined) return null;
     const nowMs = this.#clock.nowMs();
-    let count = 0;
-    for (const lane of entry.lane.queue.lanes) {
-      count += lane.countBefore(entry, nowMs, limit - count);
+    const { queue } = entry.lane;
+    let count = entry.lane.countBefore(entry, nowMs, limit);
+    for (const lane of queue.lanes(lanesCounted)) {
+      if (lane !== entry.lane) count += lane.countBefore(entry, nowMs, limit - count);
     }
-    return count;
+    // Whatever was submitted with a higher priority than this one has by now comes first.
+    let above = 0;
+    for (let rank: PriorityRank = 0; rank < levelOf(entry, nowMs); rank += 1) {
+      above += queue.waitingOf(rank as PriorityRank);
+    }
+    return Math.min(limit, Math.max(count, above));
   }
 
   onWake(listener: (wake: Wake) => number): () => void {
@@ -363,7 +371,7 @@ export class MemoryReadyQueue implements ReadyQueue {
 
   #accept(offer: Offer, lane: ReadyLane, { accepted, nowMs }: Changes): 'accepted' {
     const { taskId, priority, ageMs, eligibleAtMs, seq, cost } = offer;
-    const { queue, group } = lane;
+    const { queue } = lane;
     accepted.set(lane, (accepted.get(lane) ?? 0) + 1);
     const wasIdle = queue.isIdle;
     const wasEmpty = lane.size === 0;
@@ -383,7 +391,7 @@ export class MemoryReadyQueue implements ReadyQueue {
     };
     this.#waiting.set(taskId, entry);
     lane.push(entry);
-    if (lane.isHead(entry)) group.reopen(lane, nowMs);
+    if (lane.isHead(entry)) this.#directory.noteHead(lane, entry.rank, nowMs);
     if (wasEmpty) this.#directory.noteLane(lane);
     if (wasIdle) this.#directory.noteQueue(queue);
     return 'accepted';
@@ -398,22 +406,19 @@ export class MemoryReadyQueue implements ReadyQueue {
     }
   }
 
-  #sources(request: TakeRequest, nowMs: number): LaneSource[] {
-    const groups = this.#directory.groupsFor(request);
+  #sources(request: TakeRequest, nowMs: number) {
+    const { groups, areAll } = this.#directory.groupsFor(request);
     if (request.queues === null) {
       for (const group of groups) group.catchUp(nowMs);
-      return groups;
+      return { sources: groups, areAll };
     }
     const sources: LaneSource[] = [];
     for (const name of new Set(request.queues)) {
       const queue = this.#directory.findQueue(name);
       if (queue === null) continue;
-      for (const group of groups) {
-        const lane = queue.findLane(group.route);
-        if (lane?.group === group) sources.push(new NamedLane(lane));
-      }
+      for (const lane of this.#directory.lanesFor(queue, groups)) sources.push(new NamedLane(lane));
     }
-    return sources;
+    return { sources, areAll };
   }
 
   #takeFrom(candidates: Candidates, count: number, nowMs: number): Taken[] {
@@ -441,7 +446,7 @@ export class MemoryReadyQueue implements ReadyQueue {
     this.#waiting.delete(taskId);
     const wasHead = lane.isHead(entry);
     lane.remove(entry);
-    if (wasHead) lane.group.reopen(lane, nowMs);
+    if (wasHead) this.#directory.noteHead(lane, entry.rank, nowMs);
     if (lane.size === 0) this.#directory.noteLane(lane);
     if (queue.short !== entry) return false;
     queue.short = null;
@@ -493,15 +498,18 @@ export class MemoryReadyQueue implements ReadyQueue {
   #wakeFor(queue: Queue, nowMs: number): void {
     const count = wakesOnOpening(queue, nowMs);
     if (count === 0) return;
-    const holding = queue.lanes.filter(({ size }) => size > 0);
-    this.#wake({ lanes: holding.map(({ lane }) => lane), count });
+    this.#wake({ lanes: lanesToWake(queue), count });
   }
 
   /** One waiter for each group: whoever takes says what is left. */
   #wakeSharing(limits: Iterable<string>): void {
     const groups = new Set([...limits].flatMap((name) => [...this.#directory.groupsSharing(name)]));
+    if (groups.size > lanesWoken) {
+      this.#wake({ lanes: [anyLaneOf('')], count: 1 });
+      return;
+    }
     for (const { anyLane } of groups) {
-      if (anyLane !== null) this.#wake({ lanes: [anyLane.lane], count: 1 });
+      if (anyLane instanceof ReadyLane) this.#wake({ lanes: [anyLane.lane], count: 1 });
     }
   }
 
@@ -509,11 +517,13 @@ export class MemoryReadyQueue implements ReadyQueue {
   #configure(configured: ConfiguredQueue, nowMs: number): Queue | null {
     const queue = this.#directory.ensureQueue(configured.name);
     const { sharedKey } = queue;
+    const { ageing } = queue.settings;
     const limits = { buckets: this.#buckets, shared: this.#shared };
     const present = { nowMs, lastOut: this.#out.last };
     if (!configureQueue(queue, configured, limits, present)) return null;
     if (queue.sharedKey !== sharedKey) this.#directory.regroup(queue, nowMs);
-    else for (const lane of queue.lanes) lane.group.reopen(lane, nowMs);
+    else if (!agesAlike(queue.settings.ageing, ageing)) this.#directory.reopenAll(queue, nowMs);
+    else reopenParked(queue, nowMs);
     this.#directory.noteQueue(queue);
     return queue;
   }
@@ -549,6 +559,15 @@ class Changes {
   }
 }
 
+/** A position in a queue of more lanes than this is a lower bound. */
+const lanesCounted = 250;
+/** More lanes than this are not named: whoever could take from the queue is woken. */
+const lanesWoken = 100;
+const lanesSearched = 1_000;
+/** When not all that a worker can do was looked at. */
+const lookAgainMs = 200;
+const never = Number.POSITIVE_INFINITY;
+
 /** After every instant: it is not in line. */
 const noPlace = Number.POSITIVE_INFINITY;
 
@@ -576,6 +595,21 @@ function wakesOnOpening(queue: Queue, nowMs: number): number {
 
 function reopenParked(queue: Queue, nowMs: number): void {
   for (const lane of queue.parked) lane.group.reopen(lane, nowMs);
+}
+
+function lanesToWake(queue: Queue): readonly Lane[] {
+  const lanes = queue.lanes(lanesSearched);
+  const holding = lanes.filter(({ size }) => size > 0);
+  const areMany = holding.length > lanesWoken || lanes.length === lanesSearched;
+  return areMany ? [anyLaneOf(queue.name)] : holding.map(({ lane }) => lane);
+}
+
+function agesAlike(a: Ageing, b: Ageing): boolean {
+  return (
+    a.lowToMediumMs === b.lowToMediumMs &&
+    a.lowToHighMs === b.lowToHighMs &&
+    a.mediumToHighMs === b.mediumToHighMs
+  );
 }
 
 function waitUntil(opensAt: number, nowMs: number): number | null {

@@ -1,4 +1,4 @@
-import { defaultAgeing } from '../domain/priority.js';
+import { defaultAgeing, type PriorityRank } from '../domain/priority.js';
 import {
   defaultQueueSettings,
   runsByDefault,
@@ -69,23 +69,21 @@ export interface Review<Q> extends Placed {
 }
 
 /** What most queues never have. */
-interface Seldom<L, E, Q> {
+interface Seldom<L, E, P, Q> {
   readonly otherLanes: Map<string, L>;
-  readonly parked: Set<L>;
+  readonly parked: Set<P>;
   readonly review: Review<Q>;
   short: E | null;
 }
 
 /**
  * What the ready queue knows of one queue: its settings, its lanes, its slots, its limits and its
- * turn. L: its lanes, E: their entries.
+ * turn. L: its lanes, E: their entries, P: what takes look at and may park.
  */
-export class QueueState<L extends QueueLane, E extends QueueEntry> {
+export class QueueState<L extends QueueLane, E extends QueueEntry, P = L> {
   readonly name: string;
-  idleBefore: QueueState<L, E> | null = null;
-  idleAfter: QueueState<L, E> | null = null;
-  /** Entries in its lanes. */
-  waiting = 0;
+  idleBefore: QueueState<L, E, P> | null = null;
+  idleAfter: QueueState<L, E, P> | null = null;
   /** How many of its windows are behind. */
   behind = 0;
   /** Taken or running: what counts against `maxConcurrency`. */
@@ -93,10 +91,14 @@ export class QueueState<L extends QueueLane, E extends QueueEntry> {
   running = 0;
   /** Grows with every service, across all queues; 0 before the first offer. */
   turn = 0;
+  // Entries in its lanes, by rank.
+  #high = 0;
+  #medium = 0;
+  #low = 0;
   #told = nothingTold;
   #lane: L | null = null;
   // Made when first needed: most queues have one lane and no limits, and there may be a million queues.
-  #seldom: Seldom<L, E, QueueState<L, E>> | null = null;
+  #seldom: Seldom<L, E, P, QueueState<L, E, P>> | null = null;
 
   constructor(name: string) {
     this.name = name;
@@ -128,17 +130,39 @@ export class QueueState<L extends QueueLane, E extends QueueEntry> {
     return this.#told.sharedKey;
   }
 
-  get lanes(): readonly L[] {
+  /** Entries in its lanes. */
+  get waiting(): number {
+    return this.#high + this.#medium + this.#low;
+  }
+
+  waitingOf(rank: PriorityRank): number {
+    if (rank === 0) return this.#high;
+    return rank === 1 ? this.#medium : this.#low;
+  }
+
+  addWaiting(rank: PriorityRank, added: 1 | -1): void {
+    if (rank === 0) this.#high += added;
+    else if (rank === 1) this.#medium += added;
+    else this.#low += added;
+  }
+
+  /** Up to so many of them: there may be ten thousand. */
+  lanes(limit = Number.POSITIVE_INFINITY): readonly L[] {
     if (this.#lane === null) return none;
-    return this.#seldom === null ? [this.#lane] : [this.#lane, ...this.#seldom.otherLanes.values()];
+    const lanes = [this.#lane];
+    for (const lane of this.#seldom?.otherLanes.values() ?? none) {
+      if (lanes.length >= limit) break;
+      lanes.push(lane);
+    }
+    return lanes;
   }
 
   /** Lanes that left the index of their group until this queue opens to them. */
-  get parked(): Iterable<L> {
+  get parked(): Iterable<P> {
     return this.#seldom?.parked ?? none;
   }
 
-  get review(): Review<QueueState<L, E>> {
+  get review(): Review<QueueState<L, E, P>> {
     return (this.#seldom ??= newSeldom(this)).review;
   }
 
@@ -196,12 +220,12 @@ export class QueueState<L extends QueueLane, E extends QueueEntry> {
     this.#lane = other;
   }
 
-  park(lane: L): void {
+  park(lane: P): void {
     this.#seldom ??= newSeldom(this);
     this.#seldom.parked.add(lane);
   }
 
-  unpark(lane: L): void {
+  unpark(lane: P): void {
     this.#seldom?.parked.delete(lane);
   }
 
@@ -282,7 +306,7 @@ export class QueueState<L extends QueueLane, E extends QueueEntry> {
 }
 
 /** A function, not a method: a class with private methods takes 8 bytes more for each of its objects. */
-function newSeldom<L, E, Q>(queue: Q): Seldom<L, E, Q> {
+function newSeldom<L, E, P, Q>(queue: Q): Seldom<L, E, P, Q> {
   return {
     otherLanes: new Map(),
     parked: new Set(),

@@ -7,6 +7,7 @@ import type { LeftLine } from './left-line.js';
 import { isOlder, isTakenBefore, type Ordered } from './queue-order.js';
 import type { QueueState } from './queue-state.js';
 import type { Alarm, GroupLane, RoutingGroup } from './routing-group.js';
+import type { TakeLane, WildcardLane } from './wildcard-lane.js';
 
 /** A task that waits. Once taken, it is an `OutEntry`. */
 export interface ReadyEntry extends Placed, Ordered {
@@ -17,7 +18,7 @@ export interface ReadyEntry extends Placed, Ordered {
   nth: number;
 }
 
-export type Queue = QueueState<ReadyLane, ReadyEntry>;
+export type Queue = QueueState<ReadyLane, ReadyEntry, TakeLane>;
 
 /**
  * Entries of one priority, oldest first. Almost always each comes after all that are there, and the
@@ -68,22 +69,24 @@ class Window extends IndexedHeap<ReadyEntry> {
  * One window of waiting entries for each submitted priority, oldest first. The head of a window is
  * its oldest and so, whatever the ageing, its most urgent: three heads tell all about a lane.
  */
-export class ReadyLane implements GroupLane<ReadyLane> {
+export class ReadyLane implements GroupLane<TakeLane> {
   readonly lane: Lane;
   readonly queue: Queue;
   /** Another one when its queue comes to share other limits. */
-  group: RoutingGroup<ReadyLane>;
+  group: RoutingGroup<TakeLane>;
+  /** Null until a worker asks for every type. */
+  wildcard: WildcardLane | null = null;
   place = -1;
   level: PriorityRank = 0;
   turn = 0;
-  readonly promotion: Alarm<ReadyLane> = { place: -1, lane: this, atMs: 0 };
-  parking: Alarm<ReadyLane> | null = null;
+  readonly promotion: Alarm<TakeLane> = { place: -1, lane: this, atMs: 0 };
+  parking: Alarm<TakeLane> | null = null;
   idleBefore: ReadyLane | null = null;
   idleAfter: ReadyLane | null = null;
   // Made when first needed: most lanes see one priority, and there may be a million lanes.
   #windows: Window | null = null;
 
-  constructor(lane: Lane, queue: Queue, group: RoutingGroup<ReadyLane>) {
+  constructor(lane: Lane, queue: Queue, group: RoutingGroup<TakeLane>) {
     this.lane = lane;
     this.queue = queue;
     this.group = group;
@@ -126,12 +129,16 @@ export class ReadyLane implements GroupLane<ReadyLane> {
 
   push(entry: ReadyEntry): void {
     this.windowOf(entry.rank).push(entry);
-    this.queue.waiting += 1;
+    this.queue.addWaiting(entry.rank, 1);
   }
 
   remove(entry: ReadyEntry): void {
     findWindow(this.#windows, entry.rank)?.remove(entry);
-    this.queue.waiting -= 1;
+    this.queue.addWaiting(entry.rank, -1);
+  }
+
+  headOf(rank: PriorityRank): ReadyEntry | null {
+    return findWindow(this.#windows, rank)?.peek() ?? null;
   }
 
   isHead(entry: ReadyEntry): boolean {

@@ -311,6 +311,27 @@ export function describeReadyQueueContract(
         expect(await takeIds({ taskTypes: null, count: 9 })).toEqual([a.taskId]);
       });
 
+      it('R-CH3 R-HA3: 300 types of one queue come in one order, for workers of all and of some', async () => {
+        const tasks = Array.from({ length: 300 }, (_, index) =>
+          task({
+            taskType: `t${(7 * index) % 300}`,
+            priority: index % 3 === 0 ? 'high' : 'low',
+            ageMs: 1_000 - index,
+          }),
+        );
+        await offer(...tasks);
+        const ids = (priority: string) =>
+          tasks.filter((one) => one.priority === priority).map(({ taskId }) => taskId);
+        const [high, low] = [ids('high'), ids('low')];
+        expect(await takeIds({ count: 3 })).toEqual(high.slice(0, 3));
+        const [, , , fourth, fifth] = high;
+        const named = tasks.find(({ taskId }) => taskId === fifth)?.lane.taskType ?? '';
+        expect(await takeIds({ count: 1, taskTypes: [named] })).toEqual([fifth]);
+        expect(await takeIds({ count: 1 })).toEqual([fourth]);
+        expect(await takeIds({ count: 300 })).toEqual([...high.slice(5), ...low]);
+        expect(await takeIds({ count: 1 })).toEqual([]);
+      });
+
       it('R-CH3: a worker sees what asks for no more than its capabilities', async () => {
         const plain = task();
         const gpu = task({ capabilities: ['gpu'] });

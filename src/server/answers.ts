@@ -1,4 +1,4 @@
-import type { AnswerBudget } from '../runtime/answer-budget.js';
+import type { AnswerBudget } from '../engine/answer-budget.js';
 import type { App } from './app-type.js';
 
 /** Smaller ones are bounded by the connections. */

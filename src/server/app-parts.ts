@@ -1,4 +1,4 @@
-import type { AnswerBudget } from '../runtime/answer-budget.js';
+import type { AnswerBudget } from '../engine/answer-budget.js';
 import type { Logger } from '../runtime/log.js';
 import type { ConnectionLimits } from './connection-limits.js';
 import type { Drain } from './drain.js';

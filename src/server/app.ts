@@ -1,7 +1,7 @@
 import { fastify, LogController, type FastifyBaseLogger } from 'fastify';
 import { bounds } from '../protocol/bounds.js';
 import type { App, AppOptions, AppParts, Doors } from './app-parts.js';
-import { AnswerBudget } from '../runtime/answer-budget.js';
+import { AnswerBudget } from '../engine/answer-budget.js';
 import { countAnswers } from './answers.js';
 import { Auth } from './auth.js';
 import { BodyBudget } from './body-budget.js';

@@ -3,19 +3,21 @@ import { SlowReadError, type Queryable } from './database.js';
 /** Postgres cancelled the statement: it took longer than `statement_timeout`. */
 const cancelled = '57014';
 
+const waitShare = 0.4;
+
 interface BoundedReadsOptions {
   /** How many run at once. */
   readonly max: number;
-  /** How long one may wait for its turn. */
-  readonly waitMs: number;
+  /** How long one may run. It may wait less than half as long for its turn. */
+  readonly readMs: number;
 }
 
 /**
  * Reads that people ask for. A few run at a time and the others wait for their turn, so that they never take
  * all connections, nor the one connection of an embedded database for longer than one statement.
  */
-export function boundedReads(db: Queryable, { max, waitMs }: BoundedReadsOptions): Queryable {
-  const turns = new Turns(max, waitMs);
+export function boundedReads(db: Queryable, { max, readMs }: BoundedReadsOptions): Queryable {
+  const turns = new Turns(max, readMs * waitShare);
   const inTurn = async <Answer>(read: () => Promise<Answer>): Promise<Answer> => {
     await turns.take();
     try {

@@ -67,7 +67,7 @@ export async function openPgDatabase(options: PgDatabaseOptions): Promise<Databa
     vital: queryable(vitalPool, parts),
     reads: boundedReads(queryable(readPool, readParts), {
       max: readsAtOnce,
-      waitMs: patience.readMs,
+      readMs: patience.readMs,
     }),
     ordered: orderedIn(orderedPool, parts),
     transaction: async (work) => {

@@ -54,7 +54,7 @@ async function open(options: PGliteOptions, unlock: () => void): Promise<Databas
     urgent: direct,
     vital: { ...direct, query },
     // One connection: no read may wait in its line behind another, since heartbeats wait in the same one.
-    reads: boundedReads({ ...direct, query }, { max: 1, waitMs: defaultPatience.readMs }),
+    reads: boundedReads({ ...direct, query }, { max: 1, readMs: defaultPatience.readMs }),
     transaction: async (work) => {
       const result = await translated(
         lite.transaction((transaction) => work(queryable(transaction))),

@@ -93,6 +93,7 @@ describeOnEveryDatabase('queues', (db) => {
       maxConcurrency: 5,
       maxReady: 100,
       maxActive: 1000,
+      maxLanes: 500,
       paused: true,
       pausedUntil: atSecond(60),
       ageing: noAgeing,

@@ -24,6 +24,7 @@ export interface QueueRow {
   max_concurrency: number | null;
   max_ready: number;
   max_active: number | null;
+  max_lanes: number;
   paused: boolean;
   paused_until: Date | null;
   low_to_medium_ms: number | null;
@@ -39,7 +40,7 @@ export interface QueueRow {
   circuit_slots: number;
 }
 
-export const configuredColumns = `name, version, limits, max_concurrency, max_ready, max_active, paused,
+export const configuredColumns = `name, version, limits, max_concurrency, max_ready, max_active, max_lanes, paused,
   paused_until, low_to_medium_ms, low_to_high_ms, medium_to_high_ms, circuit, circuit_reason,
   circuit_until, circuit_probes_at, circuit_since, circuit_step, circuit_trips, circuit_slots`;
 
@@ -163,9 +164,9 @@ export async function putQueue(
      )
      insert into sluice.queues as q
        (name, limits, max_concurrency, max_ready, max_active, paused, paused_until,
-        low_to_medium_ms, low_to_high_ms, medium_to_high_ms, created_at)
+        low_to_medium_ms, low_to_high_ms, medium_to_high_ms, created_at, max_lanes)
      select $1, $3::json, $4::int, $5::int, $6::int, $7::boolean, $8::timestamptz,
-       $9::bigint, $10::bigint, $11::bigint, coalesce($12::timestamptz, now())
+       $9::bigint, $10::bigint, $11::bigint, coalesce($12::timestamptz, now()), $13::int
      where (select count(*) from used) = cardinality($2::text[])
      on conflict (name) do update set
        version = q.version + 1,
@@ -174,6 +175,7 @@ export async function putQueue(
        max_concurrency = excluded.max_concurrency,
        max_ready = excluded.max_ready,
        max_active = excluded.max_active,
+       max_lanes = excluded.max_lanes,
        paused = excluded.paused,
        paused_until = excluded.paused_until,
        low_to_medium_ms = excluded.low_to_medium_ms,
@@ -193,6 +195,7 @@ export async function putQueue(
       ageing.lowToHighMs,
       ageing.mediumToHighMs,
       now,
+      settings.maxLanes,
     ],
   );
   if (row === undefined) {
@@ -283,6 +286,7 @@ export function toConfigured(row: QueueRow): ConfiguredRow {
       maxConcurrency: row.max_concurrency,
       maxReady: row.max_ready,
       maxActive: row.max_active,
+      maxLanes: row.max_lanes,
       paused: row.paused,
       pausedUntil: row.paused_until,
       ageing: {

@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { openEngine, type Engine } from '../../src/engine/open-engine.js';
 import { bounds } from '../../src/protocol/bounds.js';
-import { AnswerBudget } from '../../src/runtime/answer-budget.js';
+import { AnswerBudget } from '../../src/engine/answer-budget.js';
 import { serve, type RunningServer } from '../../src/server/serve.js';
 import { submitAll, TestWorker } from '../integration/support.js';
 import { createTestDatabase, type TestDatabase } from '../support/postgres.js';

@@ -2,7 +2,7 @@ import type { EngineContext } from '../../src/engine/context.js';
 import { TaskEvents } from '../../src/engine/events.js';
 import { defaultEngineSettings } from '../../src/engine/settings.js';
 import type { ReadyQueue } from '../../src/ready/ready-queue.js';
-import { AnswerBudget } from '../../src/runtime/answer-budget.js';
+import { AnswerBudget } from '../../src/engine/answer-budget.js';
 import { LocalBus } from '../../src/runtime/bus.js';
 import { silentLog } from '../../src/runtime/log.js';
 import type { Database } from '../../src/store/database.js';

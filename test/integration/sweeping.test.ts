@@ -9,7 +9,7 @@ import { TaskEvents } from '../../src/engine/events.js';
 import { openEngine } from '../../src/engine/open-engine.js';
 import { defaultEngineSettings, type EngineSettings } from '../../src/engine/settings.js';
 import { MemoryReadyQueue } from '../../src/ready/memory-ready-queue.js';
-import { AnswerBudget } from '../../src/runtime/answer-budget.js';
+import { AnswerBudget } from '../../src/engine/answer-budget.js';
 import { LocalBus } from '../../src/runtime/bus.js';
 import { ManualClock, systemClock } from '../../src/runtime/clock.js';
 import { silentLog } from '../../src/runtime/log.js';

@@ -122,6 +122,8 @@ async function empty(db: Database): Promise<void> {
     delete from sluice.workflows;
     delete from sluice.queues;
     delete from sluice.unsettled;
+    delete from sluice.lanes;
+    delete from sluice.lane_counts;
     delete from sluice.limits;
     delete from sluice.workers;
     delete from sluice.servers;

@@ -49,7 +49,7 @@ describe('Redis that loses a single key', () => {
 
   const keys = async () => (await redis.client.keys(`${redis.prefix}${layout}*`)).sort();
 
-  /** Short, tailed and long windows, a line that was left, closed queues, and tasks that run. */
+  /** Short, tailed and long windows, a queue of many types, a line that was left, closed queues, and tasks that run. */
   async function fill(): Promise<void> {
     generation += 1;
     taken.clear();
@@ -64,6 +64,7 @@ describe('Redis that loses a single key', () => {
         settings('slow', { limits: [perHour(4)] }),
         settings('sharing', { limits: [{ use: 'account' }] }),
         settings('paused', { paused: true }),
+        settings('wide', { paused: true }),
         settings('small', { maxReady: 2 }),
       ],
     };
@@ -73,6 +74,10 @@ describe('Redis that loses a single key', () => {
       await queue.offer(offers(40, name, { priority: 'low' }));
     }
     await queue.offer(offers(100, 'long'));
+    const types = Array.from({ length: 18 }, (_, index) => `t${index}`);
+    for (const taskType of types) {
+      await queue.offer(offers(3, 'wide', { lane: { queue: 'wide', taskType, capabilities: [] } }));
+    }
     await work();
   }
 
@@ -105,10 +110,12 @@ describe('Redis that loses a single key', () => {
       'b',
       'changed',
       'entries',
+      'heads',
       'idle',
       'index',
       'lanes',
       'left',
+      'members',
       'meta',
       'out',
       'parked',

@@ -24,7 +24,7 @@ import type {
   Window,
   WindowLook,
 } from '../ready-queue.js';
-import { byRows, inChunks } from './in-chunks.js';
+import { byRows, byWindows, inChunks } from './in-chunks.js';
 import type { RedisConnection } from './connection.js';
 import { KeptFinishes, type KeptFinish } from './kept-finishes.js';
 import { offerArguments, placeArguments, windowArguments } from './line-arguments.js';
@@ -50,17 +50,24 @@ import { audit } from './scripts/audit.js';
 import { configure } from './scripts/configure.js';
 import { confirm } from './scripts/confirm.js';
 import { leave, listBehind, look } from './scripts/line.js';
-import { offer } from './scripts/offer.js';
+import { offer, windowsAtOnce } from './scripts/offer.js';
 import { finish, refund } from './scripts/release.js';
 import { remove } from './scripts/remove.js';
 import { levels, listOut, live, missing, positions } from './scripts/seeing.js';
 import { take } from './scripts/take.js';
 import { SourceList } from './source-list.js';
+import { TakenParts } from './taken-parts.js';
 import { WakeRelay } from './wake-relay.js';
 
 interface Asked {
   readonly taskId: TaskId;
   readonly limit: number;
+}
+
+/** What one script is offered, and which of it are stretches of lines. */
+interface OfferPart {
+  readonly offers: readonly Offer[];
+  readonly fed: readonly Stretch[];
 }
 
 export interface RedisReadyQueueOptions extends ScriptRunnerOptions {
@@ -70,11 +77,16 @@ export interface RedisReadyQueueOptions extends ScriptRunnerOptions {
 /** A script runs to its end before any other: so many things at once, and nobody waits long. */
 const atOnce = 1_000;
 
+const positionsAtOnce = 250;
+
 /** Queues of an audit: about a millisecond. */
 const auditedAtOnce = 100;
 
 /** New sources may come while a take learns of those before them; then it is made again. */
 const maxTakeAttempts = 20;
+
+/** By one script. */
+const mostTaken = 500;
 
 /**
  * The ready queue that servers share. Each operation is a script, so it is atomic; what is chosen and
@@ -91,7 +103,7 @@ export class RedisReadyQueue implements ReadyQueue {
   /** Whoever submits asks for one: those that come together are one script. */
   readonly #positions = new Batcher<Asked, number | null>({
     flush: (asked) => this.#findPositions(asked),
-    maxItems: atOnce,
+    maxItems: positionsAtOnce,
     concurrency: 2,
   });
   #auditedTo = '0';
@@ -170,17 +182,32 @@ export class RedisReadyQueue implements ReadyQueue {
 
   async take(request: TakeRequest): Promise<TakeAnswer> {
     if (request.count < 1) throw new RangeError('a take asks for one entry at least');
-    return unlessAway<TakeAnswer>({ kind: 'rebuild' }, async () => {
-      for (let attempt = 0; attempt < maxTakeAttempts; attempt += 1) {
-        const reply = listOf(await this.#runner.run(take, ...this.#sources.argumentsFor(request)));
-        const [kind, version, keys] = reply;
-        if (kind === 'rebuild') return { kind: 'rebuild' };
-        if (!this.#kept.isEmpty) await this.#tellKept();
-        if (kind !== 'stale') return takeAnswer(reply);
-        this.#sources.update(String(version), textsOf(keys));
+    return unlessAway<TakeAnswer>({ kind: 'rebuild' }, () => this.#take(request));
+  }
+
+  /** A script is short: many entries, and what a worker can do of many sources, are taken by several. */
+  async #take(request: TakeRequest): Promise<TakeAnswer> {
+    const found = new TakenParts(request.count);
+    let parts = this.#sources.partsFor(request);
+    let attemptsLeft = maxTakeAttempts + parts.length;
+    for (; attemptsLeft > 0 && found.goesOn(parts.length); attemptsLeft -= 1) {
+      const count = Math.min(request.count - found.size, mostTaken);
+      const part = parts[found.part] ?? [];
+      const told = await this.#runner.run(take, this.#sources.version, count, ...part);
+      const reply = listOf(told);
+      const [kind, version, isMore, keys] = reply;
+      if (kind === 'rebuild') return found.size === 0 ? { kind: 'rebuild' } : found.answer(false);
+      if (!this.#kept.isEmpty) await this.#tellKept();
+      if (kind === 'stale') {
+        this.#sources.update(String(version), isMore === 1, textsOf(keys));
+        parts = this.#sources.partsFor(request);
+        // A server that has just begun reads them all, a stretch at a time.
+        attemptsLeft = Math.max(attemptsLeft, parts.length) + 1;
+      } else {
+        found.note(takeAnswer(reply));
       }
-      return { kind: 'wait', waitMs: 0 };
-    });
+    }
+    return found.answer(found.goesOn(parts.length));
   }
 
   async confirm(grants: readonly Grant[]): Promise<void> {
@@ -198,7 +225,7 @@ export class RedisReadyQueue implements ReadyQueue {
 
   async remove(taskIds: readonly TaskId[]): Promise<void> {
     await unlessAway(undefined, async () => {
-      for (const part of inChunks(taskIds, atOnce)) {
+      for (const part of inChunks(taskIds, windowsAtOnce)) {
         this.#tellWakes(await this.#runner.run(remove, ...part));
       }
     });
@@ -279,14 +306,18 @@ export class RedisReadyQueue implements ReadyQueue {
     this.#wakes.close();
   }
 
-  async #offerParts(
-    parts: readonly { readonly offers: readonly Offer[]; readonly fed: readonly Stretch[] }[],
-  ): Promise<OfferAnswer> {
+  async #offerParts(parts: readonly OfferPart[]): Promise<OfferAnswer> {
     return unlessAway<OfferAnswer>({ kind: 'rebuild' }, async () => {
       const outcomes: OfferOutcome[] = [];
       for (const { offers, fed } of parts) {
         const reply = listOf(await this.#runner.run(offer, ...offerArguments(offers, fed)));
         if (reply[0] === 'rebuild') return { kind: 'rebuild' };
+        if (reply[0] === 'split') {
+          const answer = await this.#offerParts(splitOffer(offers, fed));
+          if (answer.kind === 'rebuild') return answer;
+          outcomes.push(...answer.outcomes);
+          continue;
+        }
         const [, told, wakes = []] = reply;
         const outcomesOfPart = outcomesOf(told, offers.length);
         this.#wakes.tell([...wakesOfOffers(offers, outcomesOfPart), ...wakesOf(wakes)]);
@@ -357,6 +388,17 @@ export class RedisReadyQueue implements ReadyQueue {
   #tellWakes(reply: Parameters<typeof wakesOf>[0]): void {
     this.#wakes.tell(wakesOf(reply));
   }
+}
+
+/** Less than the script takes at once, whatever its windows are. */
+function splitOffer(offers: readonly Offer[], fed: readonly Stretch[]): OfferPart[] {
+  if (fed.length === 0) {
+    return byWindows(offers, windowsAtOnce).map((part) => ({ offers: part, fed: [] }));
+  }
+  return inChunks(fed, windowsAtOnce / 2).map((part) => ({
+    offers: part.flatMap((stretch) => stretch.offers),
+    fed: part,
+  }));
 }
 
 async function unlessAway<T>(whenAway: T, work: () => Promise<T>): Promise<T> {

@@ -7,21 +7,43 @@ import { sources } from './sources.js';
 import { windows } from './windows.js';
 
 /** Of each queue. One that lost its set of lanes has fewer from then on, and all of them are looked at. */
-const lanesAtOnce = 8;
+const lanesAtOnce = 20;
+/** Of all of them together. */
+const lanesInAll = 400;
 
 const body = String.raw`
 local cursor, count = ARGV[2], ARGV[3]
+local lanesLeft = ${lanesInAll}
 
 local function isPlaced(lane)
   return call('ZSCORE', prefix .. 'index:' .. lane.source, lane.key)
     or call('ZSCORE', prefix .. 'parked:' .. lane.source, lane.key)
 end
 
+-- Without it, workers for every type never find the lane.
+local function auditWildcard(lane)
+  local wildcard = loadLane(wild.keyOf(lane))
+  local members = call('HGET', wild.membersKey, wildcard.key)
+  if not members then missPart('members') end
+  local score = call('ZSCORE', prefix .. 'index:' .. wildcard.source, wildcard.key)
+  if not isPlaced(wildcard) then missPart('index: or parked: ' .. wildcard.source) end
+  local settings = lane.queue.settings
+  if score and tonumber(score) >= levelSpan and settings.lowToHigh < huge and settings.mediumToHigh < huge
+    and not call('ZSCORE', prefix .. 'alarms:' .. wildcard.source, wildcard.key) then
+    missPart('alarms: ' .. wildcard.source)
+  end
+  if members ~= wild.wideMark then return end
+  for rank = 0, 2 do
+    local key = wild.headsKey(wildcard, rank)
+    if headOfWindow(lane, rank) and not call('ZSCORE', key, lane.key) then missPart(key) end
+  end
+end
+
 local function auditLane(lane)
   local head = headOf(lane)
   if not head then return end
   if not isPlaced(lane) then missPart('index: or parked: ' .. lane.source) end
-  if call('SISMEMBER', sourcesKey, lane.source) == 0 then missPart('sources') end
+  if not call('ZSCORE', sourcesKey, lane.source) then missPart('sources') end
   for limit in limitsOf(lane.source) do
     local key = prefix .. 'sources-of:' .. limit
     if call('SISMEMBER', key, lane.source) == 0 then missPart(key) end
@@ -30,14 +52,22 @@ local function auditLane(lane)
     and not call('ZSCORE', prefix .. 'alarms:' .. lane.source, lane.key) then
     missPart('alarms: ' .. lane.source)
   end
+  if meta.wildcards == 'all' then auditWildcard(lane) end
+end
+
+local function parkedLanes(name)
+  local later = meta.isReopening and call('SCARD', prefix .. 'reopening-of:' .. name) or 0
+  return later + call('SCARD', prefix .. 'parked-of:' .. name)
 end
 
 local function auditQueue(name)
   local queue, lanesKey = loadQueue(name), prefix .. 'lanes:' .. name
-  if call('SCARD', prefix .. 'parked-of:' .. name) ~= queue.parked then missPart('parked-of: ' .. name) end
+  if parkedLanes(name) ~= queue.parked then missPart('parked-of: ' .. name) end
   for _, limit in ipairs(queue.settings.limits) do loadBucket(limit.bucket) end
   local waiting, size, held = waitingIn(queue), call('SCARD', lanesKey), 0
-  local keys = call('SRANDMEMBER', lanesKey, ${lanesAtOnce})
+  local seen = math.max(1, math.min(${lanesAtOnce}, lanesLeft))
+  local keys = call('SRANDMEMBER', lanesKey, seen)
+  lanesLeft = lanesLeft - #keys
   loadLanes(keys, 1)
   for _, key in ipairs(keys) do
     local lane = loadLane(key)
@@ -46,7 +76,7 @@ local function auditQueue(name)
       if lane[rank] then held = held + sizeOf(lane[rank]) end
     end
   end
-  if size <= ${lanesAtOnce} and held ~= waiting then missPart(lanesKey) end
+  if size <= seen and held ~= waiting then missPart(lanesKey) end
 end
 
 if not isOpen then return '0' end

@@ -15,7 +15,8 @@ local buildingKey = prefix .. 'building'
 local entriesKey = prefix .. 'entries'
 local outKey = prefix .. 'out'
 
-local found = call('HMGET', metaKey, 'generation', 'run', 'counter', 'sources', 'ahead', 'last')
+local found = call('HMGET', metaKey, 'generation', 'run', 'counter', 'sources', 'ahead', 'last',
+  'wildcards', 'reopening')
 local meta = {
   generation = found[1],
   run = found[2],
@@ -23,6 +24,10 @@ local meta = {
   sources = found[4] or '',
   ahead = tonumber(found[5] or 0),
   last = tonumber(found[6] or 0),
+  -- False: wildcard lanes are not kept; 'all', or a cursor: up to there they were made.
+  wildcards = found[7],
+  -- Whether some queue has parked lanes that are to be reopened.
+  isReopening = found[8] ~= false,
 }
 local isOpen = meta.generation ~= false
 
@@ -35,7 +40,8 @@ end
 
 -- Each of these has a mark, field or member '', from the opening on: it is never deleted for being empty.
 if isOpen and call('EXISTS', entriesKey, outKey, prefix .. 'states', prefix .. 'settings', prefix .. 'idle',
-  prefix .. 'changed', prefix .. 'windows', prefix .. 'tails', prefix .. 'left') < 9 then
+  prefix .. 'changed', prefix .. 'windows', prefix .. 'tails', prefix .. 'left',
+  prefix .. 'members') < 10 then
   missPart('one of those that are always there')
 end
 

@@ -47,10 +47,21 @@ local function dropBucket(name)
   buckets[name] = nil
 end
 
+-- More lanes than this are not placed anew by one script: the contents are built anew instead.
+local maxPlaced = 300
+local placed = 0
+
+local function isTooMuch(lanes)
+  placed = placed + lanes
+  return placed > maxPlaced
+end
+
 -- Queues that use a limit which was not known gave nothing until now.
 local function openUsersOf(limit)
   for _, source in ipairs(call('SMEMBERS', prefix .. 'sources-of:' .. limit)) do
-    local keys = call('ZRANGEBYSCORE', prefix .. 'parked:' .. source, '+inf', '+inf')
+    local keys = call('ZRANGEBYSCORE', prefix .. 'parked:' .. source, '+inf', '+inf', 'LIMIT', 0,
+      maxPlaced + 1)
+    if isTooMuch(1 + #keys) then return end
     loadLanes(keys, 1)
     for _, key in ipairs(keys) do openLane(loadLane(key)) end
   end
@@ -100,20 +111,40 @@ local function replaceBuckets(given, former)
   end
 end
 
+local function agesAlike(settings, former)
+  return settings.lowToMedium == former.lowToMedium and settings.lowToHigh == former.lowToHigh
+    and settings.mediumToHigh == former.mediumToHigh
+end
+
+local function placeLane(key, queue, former)
+  local lane = loadLane(key)
+  if former.class ~= queue.settings.class then
+    lane.source = former.class .. '\n' .. lane.group
+    leaveSource(lane)
+    lane.source = queue.settings.class .. '\n' .. lane.group
+    registerSource(lane.source)
+  end
+  openLane(lane)
+end
+
 -- All that waits may have become open, more urgent, or another source's.
 local function placeLanes(queue, former)
-  local keys = call('SMEMBERS', prefix .. 'lanes:' .. queue.name)
+  if former.class == queue.settings.class and agesAlike(queue.settings, former) then
+    return openParkedLanes(queue)
+  end
+  local lanesKey = prefix .. 'lanes:' .. queue.name
+  if isTooMuch(call('SCARD', lanesKey)) then return end
+  local keys = call('SMEMBERS', lanesKey)
   for _, key in ipairs(keys) do lanes[key] = nil end
   loadLanes(keys, 1)
+  local isWildcard = {}
   for _, key in ipairs(keys) do
-    local lane = loadLane(key)
-    if former.class ~= queue.settings.class then
-      lane.source = former.class .. '\n' .. lane.group
-      leaveSource(lane)
-      lane.source = queue.settings.class .. '\n' .. lane.group
-      registerSource(lane.source)
-    end
-    openLane(lane)
+    placeLane(key, queue, former)
+    if meta.wildcards then isWildcard[wild.keyOf(loadLane(key))] = true end
+  end
+  for key in pairs(isWildcard) do
+    lanes[key] = nil
+    placeLane(key, queue, former)
   end
 end
 
@@ -133,6 +164,10 @@ end
 
 for _, limit in ipairs(change.limits) do configureLimit(limit) end
 for _, given in ipairs(change.queues) do configureQueue(given) end
+if placed > maxPlaced then
+  call('HDEL', metaKey, 'generation', 'run')
+  return 'closed'
+end
 saveSources()
 saveBuckets()
 saveQueues()

@@ -69,9 +69,11 @@ end
 -- entry. If it waits for another, it is to be looked at again when that one goes.
 local function noteIfShort(entry)
   local obstacleAt = obstacleGoesAt(entry)
-  entry.lane.lookAgainAt = nil
+  -- The lane that the walk is at: a wildcard lane has entries of other lanes.
+  local lane = entry.walked or entry.lane
+  lane.lookAgainAt = nil
   if obstacleAt > now then
-    entry.lane.lookAgainAt = obstacleAt
+    lane.lookAgainAt = obstacleAt
   elseif tokensAt(entry, false) > now then
     setShort(entry.queue, entry.taskId)
   end

@@ -10,6 +10,9 @@ import { wakes } from './wakes.js';
 import { windows } from './windows.js';
 import { queues } from './queues.js';
 
+/** So many windows that are not plain are offered to at once; of those with capabilities half as many. */
+export const windowsAtOnce = 250;
+
 /**
  * Windows come first and are named by their number, so that each is looked at once. Of those that are
  * fed from a line, the round of the feed follows and the position where the line goes on. Then come the ids,
@@ -46,6 +49,14 @@ local states = readFields(statesKey, names)
 -- One is its mark.
 local lineRecords = call('HLEN', leftKey) > 1 and readForWindows(leftKey) or {}
 
+local function rankOf(number)
+  return byte(fieldOf(number)) - 48
+end
+
+-- Of a plain window, by number: its tail, or all of it when it has none.
+local lastParts, isTail = {}, {}
+
+do
 -- A window is plain if it is short, holds something, and nothing was left of it, and its queue has no
 -- settings and no other window here. What comes behind its last is only joined to it: its lane stays
 -- where it is. No tables are made of it, as long as it is plain.
@@ -53,13 +64,6 @@ local function mayBePlain(number)
   local state = states[number]
   return state and byte(state) == 0 and not lineRecords[number] and numberOf[names[number]] == number
 end
-
-local function rankOf(number)
-  return byte(fieldOf(number)) - 48
-end
-
--- Of a plain window, by number: its tail, or all of it when it has none.
-local lastParts, isTail = {}, {}
 
 local function readLastParts(key, numbers)
   local fields = {}
@@ -81,8 +85,19 @@ for _, number in ipairs(tailed) do
   if lastParts[number] then isTail[number] = true else untailed[#untailed + 1] = number end
 end
 readLastParts(windowsKey, untailed)
+end
 
--- All others, by number and in a list.
+-- All others cost a table and several writes each: too many of them are offered in parts.
+do
+local cost = 0
+for number = 1, windowCount do
+  local hasCapabilities = sub(fieldOf(number), -1) ~= '\n'
+  if not lastParts[number] then cost = cost + (hasCapabilities and 2 or 1) end
+end
+if cost > ${windowsAtOnce} then return { 'split' } end
+end
+
+-- Those others, by number and in a list.
 local windows, opened = {}, {}
 
 local function openWindow(number)
@@ -103,11 +118,13 @@ local function noteHead(window)
   if not window.isLong then window.formerHead = sub(window.text, 1, memberSize) end
 end
 
+do
 local laneKeys = {}
 for number = 1, windowCount do
   if not lastParts[number] then laneKeys[#laneKeys + 1] = sub(fieldOf(number), 2) end
 end
 findLanes(laneKeys, 1, #laneKeys, 1)
+end
 for number = 1, windowCount do
   if not lastParts[number] then openWindow(number) end
 end
@@ -123,6 +140,9 @@ end
 const accepting = String.raw`
 local records = {}
 
+local comesBehind, addToWindow
+
+do
 local function makeLong(window)
   local text, added = window.text, {}
   for size = 0, #text - 1, packedSize do
@@ -135,7 +155,7 @@ end
 
 -- Whether an entry comes behind the one that ends there in a short window. All insert orders have as many
 -- digits.
-local function comesBehind(text, last, at, packed)
+function comesBehind(text, last, at, packed)
   local otherAt = struct.unpack('<d', text, last - 7)
   if at ~= otherAt then return at > otherAt end
   local first = last - packedSize + 1
@@ -149,7 +169,7 @@ local function sizeBefore(text, at, packed)
   return size
 end
 
-local function addToWindow(window, packed, at)
+function addToWindow(window, packed, at)
   touch(window)
   if not window.isLong and #window.text >= maxShortSize then makeLong(window) end
   if window.isLong then
@@ -165,6 +185,7 @@ local function addToWindow(window, packed, at)
   else
     window.text = sub(text, 1, size) .. packed .. sub(text, size + 1)
   end
+end
 end
 
 local function noteRecord(taskId, field, packed, cost)
@@ -225,6 +246,9 @@ local function saveJoined()
   callWithAll('HSET', tailsKey, tails)
 end
 
+local pushOut
+
+do
 -- Nil: it is empty. What was accepted before is written first: it may be the youngest.
 local function youngestOf(window)
   if window.isLong then
@@ -249,7 +273,7 @@ local function dropYoungest(window, member)
 end
 
 -- The youngest of a full window makes room for one that is older.
-local function pushOut(window, at, seq)
+function pushOut(window, at, seq)
   local queue, rank = window.lane.queue, window.rank
   local member, youngestAt = youngestOf(window)
   if not member then return false end
@@ -264,6 +288,7 @@ local function pushOut(window, at, seq)
   if queue.short == taskId then queue.short, queue.lostShort = '', true end
   leave(window, youngestAt, youngestSeq)
   return true
+end
 end
 
 -- Its queue has as many entries of its rank, or more: mostly that says enough.
@@ -308,10 +333,22 @@ for index = 1, offerCount do
   if outcome ~= 'accepted' then append(outcomes, index, outcome) end
 end
 
-local function enterSource(lane)
-  if call('SADD', prefix .. 'lanes:' .. lane.queue.name, lane.key) == 1 then
-    registerSource(lane.source)
-  end
+local enterSource, saveFilled
+
+do
+-- By queue: lanes that hold something now, and may not have before.
+local filledLanes = {}
+
+function enterSource(lane)
+  local name = lane.queue.name
+  if not filledLanes[name] then filledLanes[name] = {} end
+  append(filledLanes[name], lane.key)
+  registerSource(lane.source)
+end
+
+function saveFilled()
+  for name, keys in pairs(filledLanes) do callWithAll('SADD', prefix .. 'lanes:' .. name, keys) end
+end
 end
 
 -- Of one that was long before, the head is not known: it is new if it was added.
@@ -335,6 +372,7 @@ for _, window in ipairs(opened) do
   end
   if window.isFed then feedUpTo(window, window.nextAt, window.nextSeq) end
 end
+saveFilled()
 for _, lane in pairs(lanes) do
   if lane.hasNewHead then openLane(lane) end
 end

@@ -3,8 +3,9 @@ import { thresholdsOf } from '../packed-settings.js';
 
 const { lowToMediumMs, lowToHighMs, mediumToHighMs } = thresholdsOf(defaultQueueSettings.ageing);
 
-/** Idle queues past this many are forgotten, the older half of them at once. */
+/** Idle queues past this many are forgotten, so many at once. */
 const maxIdle = 10_000;
+const forgottenAtOnce = 500;
 
 /**
  * Queues: settings, turn, slots and counts. Loaded once in a script, written back at its end, all of
@@ -74,6 +75,9 @@ local function packQueue(queue)
     queue.running, queue.parked, queue[0], queue[1], queue[2]) .. queue.short
 end
 
+local loadQueues
+
+do
 local function readSettings(names)
   for index, packed in ipairs(readFields(settingsKey, names)) do
     local queue = queues[names[index]]
@@ -84,7 +88,7 @@ local function readSettings(names)
 end
 
 -- Whoever needs many says so first: they are read together.
-local function loadQueues(names)
+function loadQueues(names)
   local new, configured = {}, {}
   for _, name in ipairs(names) do
     if queues[name] == nil then
@@ -104,6 +108,7 @@ local function loadQueues(names)
   end
   readSettings(configured)
 end
+end
 
 local function loadQueue(name)
   if not queues[name] then loadQueues({ name }) end
@@ -119,7 +124,7 @@ end
 local function forgetOldIdle()
   local excess = call('ZCARD', idleKey) - ${maxIdle}
   if excess <= 0 then return end
-  local popped = call('ZPOPMIN', idleKey, excess + ${maxIdle / 2})
+  local popped = call('ZPOPMIN', idleKey, math.min(excess, ${forgottenAtOnce}) + ${forgottenAtOnce})
   local names = {}
   for index = 1, #popped, 2 do names[#names + 1] = popped[index] end
   callWithAll('HDEL', statesKey, names)

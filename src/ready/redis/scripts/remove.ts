@@ -12,6 +12,7 @@ const body = String.raw`
 if not isOpen then return {} end
 
 local gone, isGone = {}, {}
+opensSooner = false
 
 -- Answers whether it was the first.
 local function removeFromWindow(window, member)

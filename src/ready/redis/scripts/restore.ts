@@ -31,32 +31,51 @@ local atOnce = 200
 
 if not isStillBuilding(token) then return 'lost' end
 
+local lanesLeft, wildcards = 500, {}
+
+local function wipeAll(kind, key)
+  call('UNLINK', prefix .. kind .. '0' .. key, prefix .. kind .. '1' .. key, prefix .. kind .. '2' .. key)
+end
+
+-- False: it has more lanes than one script may wipe.
 local function wipeQueue(name)
-  for _, lane in ipairs(call('SMEMBERS', prefix .. 'lanes:' .. name)) do
-    call('UNLINK', prefix .. 'w:0' .. lane, prefix .. 'w:1' .. lane, prefix .. 'w:2' .. lane)
+  for _, lane in ipairs(call('SPOP', prefix .. 'lanes:' .. name, lanesLeft)) do
+    wipeAll('w:', lane)
+    wildcards[name .. '\n*' .. sub(lane, (find(lane, '\n', #name + 2, true)))] = true
+    lanesLeft = lanesLeft - 1
   end
-  call('DEL', prefix .. 'lanes:' .. name, prefix .. 'parked-of:' .. name)
+  if lanesLeft == 0 then return false end
+  call('UNLINK', prefix .. 'lanes:' .. name, prefix .. 'parked-of:' .. name,
+    prefix .. 'reopening-of:' .. name)
+  return true
 end
 
 local function wipeSource(source)
-  for _, kind in ipairs({ 'index:', 'parked:', 'alarms:' }) do
-    call('UNLINK', prefix .. kind .. source)
-  end
+  call('UNLINK', prefix .. 'index:' .. source, prefix .. 'parked:' .. source,
+    prefix .. 'alarms:' .. source)
   for limit in string.gmatch(string.match(source, '^[^\n]*'), '[^\t]+') do
     call('DEL', prefix .. 'sources-of:' .. limit)
   end
 end
 
 local names = call('HRANDFIELD', prefix .. 'states', atOnce)
-for _, name in ipairs(names) do wipeQueue(name) end
-callWithAll('HDEL', prefix .. 'states', names)
-local sources = call('SPOP', prefix .. 'sources', atOnce)
-for _, source in ipairs(sources) do wipeSource(source) end
+local wiped = {}
+for _, name in ipairs(names) do
+  if not wipeQueue(name) then break end
+  wiped[#wiped + 1] = name
+end
+for key in pairs(wildcards) do wipeAll('heads:', key) end
+callWithAll('HDEL', prefix .. 'states', wiped)
+local sources = call('ZPOPMIN', prefix .. 'sources', atOnce)
+for index = 1, #sources, 2 do wipeSource(sources[index]) end
 local popped = call('ZPOPMIN', prefix .. 'changed', atOnce)
 for index = 1, #popped, 2 do call('DEL', prefix .. 'b:' .. popped[index]) end
 if #names + #sources + #popped > 0 then return 'more' end
 call('UNLINK', entriesKey, outKey, prefix .. 'idle', prefix .. 'left', prefix .. 'settings',
-  prefix .. 'windows', prefix .. 'tails')
+  prefix .. 'windows', prefix .. 'tails', prefix .. 'members', prefix .. 'reopening',
+  prefix .. 'reopening-again')
+call('HDEL', metaKey, 'reopening', 'pruned')
+if meta.wildcards then call('HSET', metaKey, 'wildcards', 'all') end
 return 'done'
 `;
 
@@ -85,7 +104,7 @@ local token = ARGV[2]
 local generation = ARGV[3]
 
 if not isStillBuilding(token) then return 'lost' end
-for _, kind in ipairs({ 'entries', 'states', 'settings', 'windows', 'tails', 'left' }) do
+for _, kind in ipairs({ 'entries', 'states', 'settings', 'windows', 'tails', 'left', 'members' }) do
   call('HSET', prefix .. kind, '', '')
 end
 call('ZADD', outKey, '-inf', '')
@@ -93,7 +112,7 @@ call('ZADD', prefix .. 'changed', '-inf', '')
 call('ZADD', prefix .. 'idle', '+inf', '')
 call('HDEL', metaKey, 'lost')
 call('HSET', metaKey, 'generation', generation, 'run', runOfServer(),
-  'sources', generation .. '.' .. whole(nextNumber()))
+  'sources', generation .. '.' .. whole(nextNumber()) .. ':0')
 call('DEL', buildingKey)
 saveMeta()
 return 'open'

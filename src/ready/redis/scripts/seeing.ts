@@ -49,6 +49,8 @@ return { meta.generation, whole(meta.counter), levels }
  * is kept: who asks for many places of a window looks at the same entries.
  */
 const counting = String.raw`
+local maxLanesSeen = 250
+
 local function readEntry(window, index)
   if not window.isLong then return entryAfter(window, index * packedSize) end
   local found = call('ZRANGE', window.key, index, index)
@@ -77,8 +79,11 @@ local function countFirst(lane, rank, most, condition)
   return low
 end
 
+-- All of them, or as many as a script may look at.
 local function lanesOf(queue)
-  local found = call('SMEMBERS', prefix .. 'lanes:' .. queue.name)
+  local key = prefix .. 'lanes:' .. queue.name
+  local isMany = call('SCARD', key) > maxLanesSeen
+  local found = isMany and call('SRANDMEMBER', key, maxLanesSeen) or call('SMEMBERS', key)
   loadLanes(found, 1)
   for index, key in ipairs(found) do found[index] = loadLane(key) end
   return found
@@ -89,6 +94,8 @@ const positionsBody = String.raw`
 local limit = tonumber(ARGV[2])
 local ids = argumentsFrom(3, 1)
 local lanesByQueue = {}
+-- For all of them together: what comes after that are lower bounds.
+local looksLeft = 5000
 
 local function countBefore(waiting)
   local queue = loadLane(waiting.laneKey).queue
@@ -101,9 +108,18 @@ local function countBefore(waiting)
   local function isBeforeIt(other) return isTakenBefore(other, waiting) end
   local count = 0
   for _, lane in ipairs(lanes) do
-    for rank = 0, 2 do count = count + countFirst(lane, rank, limit - count, isBeforeIt) end
+    if looksLeft <= 0 then break end
+    for rank = 0, 2 do
+      if queue[rank] > 0 then
+        looksLeft = looksLeft - 1
+        count = count + countFirst(lane, rank, limit - count, isBeforeIt)
+      end
+    end
   end
-  return count
+  -- Nothing of a lower priority becomes more urgent than what is above it already.
+  local above = 0
+  for rank = 0, levelOf(waiting) - 1 do above = above + queue[rank] end
+  return math.min(limit, math.max(count, above))
 end
 
 local positions = {}

@@ -1,3 +1,8 @@
+import { savingWildcards, wildcards } from './wildcards.js';
+
+/** Of parked lanes so many are opened by one script. */
+export const maxReopened = 100;
+
 /**
  * The sources that lanes are taken from. A source is all lanes of one task type, one capability set
  * and one set of shared limits (its class): a worker can do all of them or none.
@@ -6,18 +11,24 @@
  * - `index:` source: lanes that may be open, by level and turn. A turn can be too small, never too
  *   large, once its queue was served elsewhere: whoever finds it first corrects it.
  * - `parked:` source: lanes that are closed, by when to look again; `parked-of:` queue: the same lanes.
+ * - `reopening`: queues that have opened and had too many parked lanes to reopen them at once;
+ *   `reopening-of:` queue: those lanes. Every take reopens some.
  * - `alarms:` source: when to look at a lane again, parked or not: its level changes by age, or the
  *   entry that stands in its way goes.
- * - `sources`: all sources, with lanes or without; `sources-of:` limit: those that share it.
+ * - `sources`: all sources, with lanes or without, in the order in which they came; `sources-of:` limit:
+ *   those that share it.
  */
-export const sources = String.raw`
+/** Empty ones are forgotten past this many. */
+const maxSources = 10_000;
+
+const ownPart = String.raw`
 local sourcesKey = prefix .. 'sources'
-local maxSources = 10000
 local levelSpan = 2 ^ 50
--- Sources that a lane is about to enter.
-local isFilling = {}
 -- By source and lane: scores that are to be written, or false. One call then writes those of many lanes.
 local unsavedIndex, unsavedAlarms = {}, {}
+-- The same, written only where they are lower.
+local soonerIndex, soonerAlarms = {}, {}
+local saveWildcards
 
 local function setScore(unsaved, lane, score)
   local scores = unsaved[lane.source]
@@ -28,6 +39,15 @@ local function setScore(unsaved, lane, score)
   scores[lane.key] = score
 end
 
+local function lowerTo(unsaved, lane, score)
+  local scores = unsaved[lane.source]
+  local before = scores and scores[lane.key]
+  if score < huge and (not before or score < before) then setScore(unsaved, lane, score) end
+end
+
+local registerSource, registerAll, saveEmptied, saveSources, limitsOf
+
+do
 local function saveScores(unsaved, kind)
   for source, scores in pairs(unsaved) do
     local key, set, size, removed = prefix .. kind .. source, {}, 0, {}
@@ -45,50 +65,88 @@ local function saveScores(unsaved, kind)
   end
 end
 
-local function saveSources()
-  saveScores(unsavedIndex, 'index:')
-  saveScores(unsavedAlarms, 'alarms:')
+local function saveLower(unsaved, kind)
+  for source, scores in pairs(unsaved) do
+    for laneKey, score in pairs(scores) do
+      call('ZADD', prefix .. kind .. source, 'LT', score, laneKey)
+    end
+    unsaved[source] = nil
+  end
 end
 
+function saveSources()
+  saveEmptied()
+  saveWildcards()
+  registerAll()
+  saveScores(unsavedIndex, 'index:')
+  saveScores(unsavedAlarms, 'alarms:')
+  saveLower(soonerIndex, 'index:')
+  saveLower(soonerAlarms, 'alarms:')
+end
+end
+
+do
+-- Sources that a lane is about to enter: all of a script, and those that are not registered yet.
+local isFilling, unregistered = {}, {}
+
 -- The names of the limits that the queues of a source share.
-local function limitsOf(source)
+function limitsOf(source)
   return string.gmatch(string.match(source, '^[^\n]*'), '[^\t]+')
 end
 
-local function pruneSources()
-  local limit = tonumber(call('HGET', metaKey, 'prune-sources-at') or maxSources)
-  if call('SCARD', sourcesKey) <= limit then return end
-  saveSources()
+-- Some at a time: a script must be short. Servers keep those that are gone until they read all anew.
+local function pruneSources(atOnce)
+  if call('ZCARD', sourcesKey) <= ${maxSources} then return end
   local empty = {}
-  for _, source in ipairs(call('SMEMBERS', sourcesKey)) do
+  for _, source in ipairs(call('ZRANDMEMBER', sourcesKey, atOnce)) do
     local held = call('EXISTS', prefix .. 'index:' .. source, prefix .. 'parked:' .. source)
-    if held == 0 and not isFilling[source] then
-      empty[#empty + 1] = source
-    end
+    if held == 0 and not isFilling[source] then empty[#empty + 1] = source end
   end
-  callWithAll('SREM', sourcesKey, empty)
+  callWithAll('ZREM', sourcesKey, empty)
   for _, source in ipairs(empty) do
     for limit in limitsOf(source) do call('SREM', prefix .. 'sources-of:' .. limit, source) end
   end
-  local twice = 2 * call('SCARD', sourcesKey)
-  call('HSET', metaKey, 'prune-sources-at', math.max(maxSources, twice))
+  if call('HINCRBY', metaKey, 'pruned', #empty) < ${maxSources} then return end
+  call('HSET', metaKey, 'pruned', 0)
+  meta.sources = meta.generation .. '.' .. whole(nextNumber()) .. ':0'
 end
 
 -- Sources stay when they are empty: one that fills and empties all the time is not news each time.
-local function registerSource(source)
+function registerSource(source)
   if isFilling[source] then return end
   isFilling[source] = true
-  if call('SADD', sourcesKey, source) == 0 then return end
-  for limit in limitsOf(source) do call('SADD', prefix .. 'sources-of:' .. limit, source) end
-  pruneSources()
-  meta.sources = meta.generation .. '.' .. whole(nextNumber())
+  unregistered[#unregistered + 1] = source
+end
+
+function registerAll()
+  if #unregistered == 0 then return end
+  local new = {}
+  for from = 1, #unregistered, chunk do
+    local some = { unpack(unregistered, from, math.min(from + chunk - 1, #unregistered)) }
+    for index, known in ipairs(call('ZMSCORE', sourcesKey, unpack(some))) do
+      if not known then append(new, nextNumber(), some[index]) end
+    end
+  end
+  unregistered = {}
+  if #new == 0 then return end
+  callWithAll('ZADD', sourcesKey, new)
+  for index = 2, #new, 2 do
+    for limit in limitsOf(new[index]) do
+      call('SADD', prefix .. 'sources-of:' .. limit, new[index])
+    end
+  end
+  -- More than came: those that are empty become few.
+  pruneSources(20 + #new)
+  meta.sources = string.match(meta.sources, '^[^:]*') .. ':' .. whole(new[#new - 1])
   call('HSET', metaKey, 'sources', meta.sources)
+end
 end
 
 local function unpark(lane)
   local queue = lane.queue
   if queue.parked == 0 or call('ZREM', prefix .. 'parked:' .. lane.source, lane.key) == 0 then return end
   call('SREM', prefix .. 'parked-of:' .. queue.name, lane.key)
+  if meta.isReopening then call('SREM', prefix .. 'reopening-of:' .. queue.name, lane.key) end
   queue.parked = queue.parked - 1
   queue.isChanged = true
 end
@@ -122,8 +180,42 @@ local function scoreOf(level, turn)
   return level * levelSpan + turn
 end
 
+local noteEmptied
+
+do
+-- By queue: lanes that have emptied, and leave the set of their queue's lanes with one call.
+local emptiedLanes = {}
+
+function saveEmptied()
+  for name, keys in pairs(emptiedLanes) do callWithAll('SREM', prefix .. 'lanes:' .. name, keys) end
+  emptiedLanes = {}
+end
+
+function noteEmptied(lane)
+  local name = lane.queue.name
+  if not emptiedLanes[name] then emptiedLanes[name] = {} end
+  append(emptiedLanes[name], lane.key)
+end
+end
+
+-- Only a take knows the head of a wildcard lane: for others it may be as urgent as can be.
+function wild.open(lane)
+  if not headOfMembers then
+    lowerTo(soonerIndex, lane, scoreOf(0, lane.queue.turn))
+    unpark(lane)
+    return
+  end
+  local head = headOf(lane)
+  if not head then return leaveSource(lane) end
+  local level = levelOf(head)
+  setScore(unsavedIndex, lane, scoreOf(level, lane.queue.turn))
+  setAlarm(lane, level)
+  unpark(lane)
+end
+
 -- To be called when a lane's heads have changed, or when it may have opened.
 local function openLane(lane)
+  if lane.isWildcard then return wild.open(lane) end
   local head = headOf(lane)
   if head then
     local level = levelOf(head)
@@ -132,8 +224,9 @@ local function openLane(lane)
     unpark(lane)
   else
     leaveSource(lane)
-    call('SREM', prefix .. 'lanes:' .. lane.queue.name, lane.key)
+    noteEmptied(lane)
   end
+  if lane.hasNewHead then noteOpened(lane, opensSooner) end
 end
 
 local function parkLane(lane, untilMs)
@@ -141,19 +234,55 @@ local function parkLane(lane, untilMs)
   if lane.hasNewHead or lane.isReopened or lane.lookAgainAt then
     setAlarm(lane, levelOf(headOf(lane)))
   end
-  call('ZADD', prefix .. 'parked:' .. lane.source, untilMs < huge and untilMs or '+inf', lane.key)
-  if lane.wasParked then return end
-  setScore(unsavedIndex, lane, false)
-  if call('SADD', prefix .. 'parked-of:' .. queue.name, lane.key) == 1 then
+  local isNew = call('ZADD', prefix .. 'parked:' .. lane.source, untilMs < huge and untilMs or '+inf',
+    lane.key) == 1
+  if not lane.wasParked then setScore(unsavedIndex, lane, false) end
+  if isNew then
+    call('SADD', prefix .. 'parked-of:' .. queue.name, lane.key)
     queue.parked = queue.parked + 1
     queue.isChanged = true
   end
 end
 
+-- All that is parked now; what is parked from now on is not of it.
+local function reopenLater(name)
+  if call('EXISTS', prefix .. 'parked-of:' .. name) == 0 then return end
+  call('RENAME', prefix .. 'parked-of:' .. name, prefix .. 'reopening-of:' .. name)
+  call('SADD', prefix .. 'reopening', name)
+  call('HSET', metaKey, 'reopening', 1)
+  meta.isReopening = true
+end
+
+-- They are parked until they are opened.
+function wild.popReopened(name)
+  local keys = call('SPOP', prefix .. 'reopening-of:' .. name, ${maxReopened})
+  callWithAll('SADD', prefix .. 'parked-of:' .. name, keys)
+  return keys
+end
+
+-- Lanes of a queue that has opened, to be reopened now; the rest of many is left to later takes.
+local function parkedToOpen(queue)
+  local name = queue.name
+  local parkedKey, laterKey = prefix .. 'parked-of:' .. name, prefix .. 'reopening-of:' .. name
+  if queue.parked <= ${maxReopened} then
+    local keys = call('SMEMBERS', parkedKey)
+    if meta.isReopening then append(keys, unpack(call('SMEMBERS', laterKey))) end
+    return keys
+  end
+  if call('SISMEMBER', prefix .. 'reopening', name) == 1 then
+    call('SADD', prefix .. 'reopening-again', name)
+  else
+    reopenLater(name)
+  end
+  return wild.popReopened(name)
+end
+
 local function openParkedLanes(queue)
   if queue.parked == 0 then return end
-  local keys = call('SMEMBERS', prefix .. 'parked-of:' .. queue.name)
+  local keys = parkedToOpen(queue)
   loadLanes(keys, 1)
   for _, key in ipairs(keys) do openLane(loadLane(key)) end
 end
 `;
+
+export const sources = wildcards + ownPart + savingWildcards;

@@ -9,19 +9,59 @@ import { heap } from './heap.js';
 import { sources } from './sources.js';
 import { sweep } from './sweep.js';
 import { walk } from './walk.js';
+import { walkingWildcards } from './wildcards.js';
 import { windows } from './windows.js';
 import { queues } from './queues.js';
 
 const request = String.raw`
+local maxSourcesTold = 1000
 local version = ARGV[2]
 local count = tonumber(ARGV[3])
-local isByName = ARGV[4] == 'named'
+-- For every type: by wildcard lanes, that are kept from the first such take on.
+local isForAll = sub(ARGV[4], 1, 3) == 'all'
+local isByName = sub(ARGV[4], -5) == 'named'
 local firstName = 6
 local firstKey = firstName + tonumber(ARGV[5])
 
 if not isOfThisRun() then return { 'rebuild' } end
-if version ~= meta.sources then
-  return { 'stale', meta.sources, call('SMEMBERS', sourcesKey) }
+opensSooner = false
+
+do
+-- Those that came since, or all of them: a stretch of them, and the version that it leads to.
+local function newSources()
+  local known, after = string.match(version, '^([^:]*):(.*)$')
+  local present = string.match(meta.sources, '^[^:]*')
+  local isSame = known == present
+  local found = call('ZRANGEBYSCORE', sourcesKey, isSame and '(' .. after or '-inf', '+inf', 'WITHSCORES',
+    'LIMIT', 0, maxSourcesTold)
+  local keys = {}
+  for index = 1, #found, 2 do keys[#keys + 1] = found[index] end
+  local isLast = #keys < maxSourcesTold
+  return { 'stale', isLast and meta.sources or present .. ':' .. found[#found], isSame and 1 or 0, keys }
+end
+
+-- For lanes that were there before the first take for every type: some at a time.
+local function makeWildcards()
+  local found = call('HSCAN', windowsKey, meta.wildcards or '0', 'COUNT', 100)
+  local keys, isFound = {}, {}
+  for index = 1, #found[2], 2 do
+    local key = sub(found[2][index], 2)
+    -- One is its mark.
+    if key ~= '' and not isFound[key] then keys[#keys + 1] = key end
+    isFound[key] = true
+  end
+  meta.wildcards = found[1] == '0' and 'all' or found[1]
+  call('HSET', metaKey, 'wildcards', meta.wildcards)
+  loadLanes(keys, 1)
+  for _, key in ipairs(keys) do noteOpened(loadLane(key), true) end
+  saveSources()
+  saveQueues()
+  saveMeta()
+  return { 'stale', version, 1, {} }
+end
+
+if isForAll and meta.wildcards ~= 'all' then return makeWildcards() end
+if version ~= meta.sources then return newSources() end
 end
 `;
 
@@ -67,6 +107,7 @@ local function grantEntry(entry)
   if queue.hasLimits then spendTokens(entry) end
   takeFromWindow(entry)
   entry.lane.hasNewHead = true
+  if entry.lane.wildcard then entry.lane.wildcard.hasNewHead = true end
   if queue.short == taskId then setShort(queue, '') end
   noteGrant(taskId, recordOf(entry), queue.turn, entry.lane.key, entry.rank, level)
 end
@@ -79,21 +120,30 @@ end
 `;
 
 const waiting = String.raw`
--- When the first parked lane opens. Stored times can be too early: tokens went elsewhere since.
+local waitMs
+
+do
+local correctionsLeft = 50
+
+-- When the first parked lane opens. Stored times can be too early: tokens went elsewhere since. What is
+-- left too early makes a take in vain.
 local function firstOpening(source)
   local key = prefix .. 'parked:' .. source
   while true do
     local top = call('ZRANGE', key, 0, 0, 'WITHSCORES')
     local parkedUntil = tonumber(top[2] or huge)
     if parkedUntil == huge then return huge end
-    local at = opensAt(headOf(loadLane(top[1])))
-    if at <= parkedUntil then return at end
+    local head = headOf(loadLane(top[1]))
+    local at = head and opensAt(head) or huge
+    if at <= parkedUntil or correctionsLeft == 0 then return at end
+    correctionsLeft = correctionsLeft - 1
     call('ZADD', key, at < huge and at or '+inf', top[1])
   end
 end
 
 -- Until something can be taken; empty: not before something happens.
-local function waitMs()
+function waitMs()
+  if isCutShort then return 0 end
   local first = huge
   for _, entry in pairs(blocked) do first = math.min(first, tokensAt(entry, true)) end
   for source in pairs(isAskedSource) do first = math.min(first, firstOpening(source)) end
@@ -101,6 +151,7 @@ local function waitMs()
     if lane.isNamed and lane.parkedUntil then first = math.min(first, opensAt(headOf(lane))) end
   end
   return first < huge and math.max(0, first - now) or ''
+end
 end
 `;
 
@@ -112,6 +163,7 @@ local function grantUntilNext()
     local lane = nextInWalk()
     if not lane then return nil end
     local class, entry = lane.queue.settings.class, headOf(lane)
+    entry.walked = lane
     local opens = examine(entry)
     if opens > now then
       parkInWalk(lane, opens)
@@ -127,7 +179,9 @@ local function grantUntilNext()
 end
 
 wanted = count + 1
-if not isByName and firstKey == #ARGV and count >= leastToSweep then sweepSource(ARGV[firstKey]) end
+if meta.isReopening then reopenSome() end
+local maySweep = not isByName and not meta.wildcards and firstKey == #ARGV
+if maySweep and count >= leastToSweep then sweepSource(ARGV[firstKey]) end
 if isByName then walkOverNamed() else walkOverSources() end
 local nextLane = grantUntilNext()
 saveWalk()
@@ -137,7 +191,7 @@ saveBuckets()
 saveQueues()
 saveMeta()
 if grantedCount == 0 then return { 'wait', wait } end
-return { 'taken', meta.generation, grant, nextLane and nextLane.key or '', wait, granted }
+return { 'taken', meta.generation, grant, nextLane and headOf(nextLane).lane.key or '', wait, granted }
 `;
 
 /**
@@ -147,5 +201,5 @@ return { 'taken', meta.generation, grant, nextLane and nextLane.key or '', wait,
 export const take = script(
   'take',
   ...[base, queues, ageing, windows, sources, entries, buckets, heap],
-  ...[request, walk, gate, granting, sweep, waiting, body],
+  ...[request, walkingWildcards, walk, gate, granting, sweep, waiting, body],
 );

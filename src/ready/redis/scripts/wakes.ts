@@ -7,6 +7,11 @@ local function wakeLanes(keys, count)
   wakes[#wakes + 1] = keys
 end
 
+local wakeQueue
+-- More lanes than this are not named: whoever could take from the queue is woken.
+local maxWoken = 100
+
+do
 -- One at least when it opens by itself later: who waits has to learn the new wait. One is enough
 -- for a limit: whoever gets the first token learns when the next one falls due.
 local function wakesOnOpening(queue)
@@ -17,16 +22,25 @@ local function wakesOnOpening(queue)
   return math.min(waitingIn(queue), most)
 end
 
-local function wakeQueue(queue)
+function wakeQueue(queue)
   local count = wakesOnOpening(queue)
-  if count > 0 then wakeLanes(call('SMEMBERS', prefix .. 'lanes:' .. queue.name), count) end
+  if count == 0 then return end
+  saveEmptied()
+  local key = prefix .. 'lanes:' .. queue.name
+  local isMany = call('SCARD', key) > maxWoken
+  wakeLanes(isMany and { queue.name .. '\n*\n' } or call('SMEMBERS', key), count)
+end
 end
 
 -- One for each source that shares the limit: the lane whose turn it is.
 local function wakeSourcesOf(limit)
   saveSources()
-  for _, source in ipairs(call('SMEMBERS', prefix .. 'sources-of:' .. limit)) do
-    local top = call('ZRANGE', prefix .. 'index:' .. source, 0, 0)
+  local key = prefix .. 'sources-of:' .. limit
+  if call('SCARD', key) > maxWoken then return wakeLanes({ '\n*\n' }, 1) end
+  for _, source in ipairs(call('SMEMBERS', key)) do
+    -- Wildcard lanes stand for lanes that have a source of their own.
+    local isWildcard = find(source, '\n*\n', 1, true)
+    local top = isWildcard and {} or call('ZRANGE', prefix .. 'index:' .. source, 0, 0)
     if top[1] then wakeLanes(top, 1) end
   end
 end

@@ -1,3 +1,5 @@
+import { maxReopened } from './sources.js';
+
 /**
  * The walk of a take over the lanes that the worker can do, best first. It goes by nodes:
  *
@@ -12,8 +14,15 @@ export const walk = String.raw`
 -- By class: the entry that waits for the tokens its queue shares. Nothing behind it is granted.
 local blocked = {}
 local isAskedSource = {}
-local maxDue = 100
-local firstBatch = 3
+-- A script must be short, over all sources: what it leaves makes the next take go on at once.
+local isCutShort = false
+local enterWalk, nextInWalk, parkInWalk, reopenParked, reopenSome
+local dueIn, walkOverSources, walkOverNamed, saveWalk
+
+do
+local dueLeft, looksLeft = 200, 300
+-- Of many sources the first lane of each is read first.
+local firstBatch = #ARGV - firstKey < 50 and 3 or 1
 
 local enterNode, firstNode, removeFirstNode
 
@@ -76,7 +85,7 @@ local function groupOf(queue, level)
 end
 
 -- To be called when a lane is found, or has another head.
-local function enterWalk(lane)
+function enterWalk(lane)
   local head = headOf(lane)
   lane.isInWalk = head ~= nil
   if not head then
@@ -120,10 +129,14 @@ local function lookAtFirstOf(source)
 end
 
 -- The lane whose turn it is. It has left its group: it is to be parked, or to enter the walk anew.
-local function nextInWalk()
+function nextInWalk()
   while true do
     local node = firstNode()
     if not node then return nil end
+    if looksLeft <= 0 then
+      isCutShort = true
+      return nil
+    end
     if blocked[node.class] then
       removeFirstNode(node)
     elseif node.key then
@@ -140,7 +153,9 @@ local function nextInWalk()
   end
 end
 
-local function parkInWalk(lane, untilMs)
+-- Lanes that are looked at in vain are counted: grants are counted by the take.
+function parkInWalk(lane, untilMs)
+  looksLeft = looksLeft - 1
   local queue = lane.queue
   lane.isInWalk, lane.parkedUntil = false, untilMs
   if not queue.parkedInWalk then queue.parkedInWalk = {} end
@@ -154,13 +169,13 @@ local function reopen(lane)
 end
 
 -- Those parked by this take, and those parked before it.
-local function reopenParked(queue)
+function reopenParked(queue)
   local parked = queue.parkedInWalk or {}
   queue.parkedInWalk = nil
   for _, lane in ipairs(parked) do reopen(lane) end
   if queue.parked == 0 or queue.hasReopened then return end
   queue.hasReopened = true
-  local keys = call('SMEMBERS', prefix .. 'parked-of:' .. queue.name)
+  local keys = parkedToOpen(queue)
   loadLanes(keys, 1)
   for _, key in ipairs(keys) do
     local lane = loadLane(key)
@@ -169,11 +184,35 @@ local function reopenParked(queue)
   end
 end
 
+-- Of a queue that has opened and had many parked lanes.
+function reopenSome()
+  local name = call('SRANDMEMBER', prefix .. 'reopening')
+  if not name then
+    call('HDEL', metaKey, 'reopening')
+    meta.isReopening = false
+    return
+  end
+  isCutShort = true
+  local keys = wild.popReopened(name)
+  loadLanes(keys, 1)
+  for _, key in ipairs(keys) do
+    local lane = loadLane(key)
+    lane.wasParked = true
+    reopen(lane)
+  end
+  if #keys == ${maxReopened} then return end
+  call('SREM', prefix .. 'reopening', name)
+  if call('SREM', prefix .. 'reopening-again', name) == 1 then reopenLater(name) end
+end
+
 -- Levels and openings that changed by time alone. So many at once: a script must be short, and the
 -- rest has its turn with the next take.
-local function dueIn(key)
-  local keys = call('ZRANGEBYSCORE', key, '-inf', now, 'LIMIT', 0, maxDue)
+function dueIn(key)
+  if dueLeft <= 0 then return {} end
+  local keys = call('ZRANGEBYSCORE', key, '-inf', now, 'LIMIT', 0, dueLeft)
   loadLanes(keys, 1)
+  dueLeft = dueLeft - #keys
+  if dueLeft <= 0 then isCutShort = true end
   return keys
 end
 
@@ -186,7 +225,7 @@ local function catchUp(source)
   for _, key in ipairs(dueIn(prefix .. 'alarms:' .. source)) do reopen(loadLane(key)) end
 end
 
-local function walkOverSources()
+function walkOverSources()
   for index = firstKey, #ARGV do
     local key = ARGV[index]
     isAskedSource[key] = true
@@ -198,34 +237,50 @@ local function walkOverSources()
   end
 end
 
--- A request that names queues looks at all their lanes, parked or not.
-local function walkOverNamed()
-  local isWanted = {}
+-- A request that names queues looks at all their lanes that it can do, parked or not.
+function walkOverNamed()
+  local keys, isWanted = {}, {}
   for index = firstKey, #ARGV do isWanted[ARGV[index]] = true end
   for index = firstName, firstKey - 1 do
-    local keys = call('SMEMBERS', prefix .. 'lanes:' .. ARGV[index])
-    loadLanes(keys, 1)
-    for _, key in ipairs(keys) do
-      local lane = loadLane(key)
-      if isWanted[lane.group] then
-        lane.isNamed = true
-        enterWalk(lane)
+    local name = ARGV[index]
+    local lanesKey = prefix .. 'lanes:' .. name
+    if isForAll or call('SCARD', lanesKey) > #ARGV - firstKey + 1 then
+      for group in pairs(isWanted) do keys[#keys + 1] = name .. '\n' .. group end
+    else
+      for _, key in ipairs(call('SMEMBERS', lanesKey)) do
+        if isWanted[sub(key, #name + 2)] then keys[#keys + 1] = key end
       end
+    end
+  end
+  loadLanes(keys, 1)
+  for _, key in ipairs(keys) do
+    local lane = loadLane(key)
+    if headOf(lane) then
+      lane.isNamed = true
+      enterWalk(lane)
     end
   end
 end
 
-local function saveWalk()
-  for _, lane in pairs(lanes) do
+function saveWalk()
+  local seen = {}
+  for _, lane in pairs(lanes) do seen[#seen + 1] = lane end
+  for _, lane in ipairs(seen) do
     if lane.parkedUntil then
       parkLane(lane, lane.parkedUntil)
     elseif lane.hasNewHead or lane.isReopened then
       openLane(lane)
     elseif lane.storedScore then
       local score = scoreOf(levelOf(headOf(lane)), lane.queue.turn)
-      if score ~= lane.storedScore then setScore(unsavedIndex, lane, score) end
+      -- A wildcard lane was not told when others took its first entries: its level may be another.
+      if score ~= lane.storedScore and lane.isWildcard then
+        openLane(lane)
+      elseif score ~= lane.storedScore then
+        setScore(unsavedIndex, lane, score)
+      end
     end
   end
   saveSources()
+end
 end
 `;

@@ -7,6 +7,9 @@
  * of them a script needs, it reads and writes them with one call each. Past 64 entries it is long: the
  * field only says so, and the entries are in `w:` rank and lane, a sorted set, until it is empty.
  *
+ * A wildcard lane is all lanes of one queue and one capability set, as a worker for every type sees
+ * them: its windows are those of its members, merged. See \`wildcards.ts\`.
+ *
  * Lua hashes every byte of every text that it makes. So what plain offers join to a short window goes
  * into `tails`, once there are 8 in `windows`, and plain takes only read the rest: each of them works on a
  * part. Whoever opens a window puts both together.
@@ -22,11 +25,14 @@ local maxShortSize = 64 * packedSize
 -- window of as many or fewer has none.
 local headSize, leastBeforeTail = 8 * packedSize, 4
 local longMark = 'long'
+local wildcardByte = byte('*')
 -- To join a number to a text costs more than to look it up.
 local rankTexts = { [0] = '0', '1', '2' }
 local lanes = {}
 local changedWindows = {}
 local unreadWindows = {}
+-- Of a wildcard lane; only a take asks for it.
+local headOfMembers, loadMembers
 
 local function queueNameOf(laneKey)
   return sub(laneKey, 1, find(laneKey, '\n', 1, true) - 1)
@@ -41,6 +47,8 @@ local function makeLane(key, queue)
     key = key,
     queue = queue,
     group = group,
+    isWildcard = byte(group) == wildcardByte,
+    wildcard = false,
     source = queue.settings.class .. '\n' .. group,
     head = false,
     hasNewHead = false,
@@ -99,6 +107,9 @@ local function becomeLong(window)
   window.added, window.members, window.at, window.fetched, window.batch = {}, {}, 1, 0, 2
 end
 
+local readWindows
+
+do
 local function readTails(windows)
   local tailed, fields = {}, {}
   for _, window in ipairs(windows) do
@@ -115,7 +126,7 @@ local function readTails(windows)
   end
 end
 
-local function readWindows()
+function readWindows()
   local unread, fields = unreadWindows, {}
   unreadWindows = {}
   for index, window in ipairs(unread) do fields[index] = window.field end
@@ -131,6 +142,7 @@ local function readWindows()
   end
   readTails(unread)
 end
+end
 
 local function windowOf(lane, rank)
   local window = lane[rank]
@@ -141,16 +153,22 @@ local function windowOf(lane, rank)
   return window
 end
 
--- With their windows too.
+local function needWindows(lane)
+  local queue = lane.queue
+  for rank = 0, 2 do
+    if queue[rank] > 0 then needWindow(lane, rank) end
+  end
+end
+
+-- With their windows too; wildcard lanes with their members where a script reads those.
 local function loadLanes(keys, step)
   findLanes(keys, 1, #keys, step)
+  local wildcards = {}
   for at = 1, #keys, step do
     local lane = lanes[keys[at]]
-    local queue = lane.queue
-    for rank = 0, 2 do
-      if queue[rank] > 0 then needWindow(lane, rank) end
-    end
+    if lane.isWildcard then wildcards[#wildcards + 1] = lane else needWindows(lane) end
   end
+  if #wildcards > 0 and loadMembers then loadMembers(wildcards) end
   readWindows()
 end
 
@@ -188,6 +206,9 @@ end
 -- How many entries will be asked for at most: no more of them are read.
 local wanted = 1
 
+local headOfWindow
+
+do
 -- Reads a long one ahead as it is emptied, more each time; what was taken from it stays in Redis until
 -- the end of the script.
 local function fetch(window)
@@ -206,8 +227,9 @@ local function headOfLong(window)
 end
 
 -- The oldest entry of a window, nil when it is empty.
-local function headOfWindow(lane, rank)
+function headOfWindow(lane, rank)
   if lane.queue[rank] == 0 then return nil end
+  if lane.isWildcard then return headOfMembers(lane, rank) end
   local window = windowOf(lane, rank)
   if window.head then return window.head end
   if window.isLong then
@@ -216,6 +238,7 @@ local function headOfWindow(lane, rank)
     window.head = entryAfter(window, window.taken * packedSize)
   end
   return window.head or nil
+end
 end
 
 local function levelOf(entry)
@@ -276,6 +299,8 @@ local function takeFromWindow(entry)
   window.taken, window.head = window.taken + 1, false
   if window.isLong then window.at = window.at + 1 end
   entry.lane.head = false
+  local wildcard = entry.lane.wildcard
+  if wildcard then wildcard.head, wildcard.heads[entry.rank] = false, nil end
   entry.queue[entry.rank] = entry.queue[entry.rank] - 1
   entry.queue.isChanged = true
   touch(window)
@@ -286,6 +311,9 @@ local function sizeOf(window)
   return #window.text / packedSize
 end
 
+local saveWindows
+
+do
 local function writeLong(window)
   callWithAll('ZADD', window.key, window.added)
   if window.taken > 0 then call('ZREMRANGEBYRANK', window.key, 0, window.taken - 1) end
@@ -298,7 +326,7 @@ local function isLongEmpty(window)
 end
 
 -- A field of a long one is written when it has become long, and deleted when it is empty.
-local function saveWindows()
+function saveWindows()
   local stored, empty, joined = {}, {}, {}
   for _, window in ipairs(changedWindows) do
     local text = window.text
@@ -319,5 +347,6 @@ local function saveWindows()
   callWithAll('HSET', windowsKey, stored)
   callWithAll('HDEL', windowsKey, empty)
   callWithAll('HDEL', tailsKey, joined)
+end
 end
 `;

@@ -4,7 +4,7 @@ import { bounds } from '../protocol/bounds.js';
 
 /** Measured: a byte of "[{},{}]" becomes 22 bytes of heap when it is parsed, and there is other work. */
 const heapBytesPerByte = 32;
-const defaultWaitMs = 5_000;
+const defaultWaitMs = 3_000;
 
 interface Waiting {
   readonly bytes: number;

@@ -1,0 +1,173 @@
+import { routingGroupKey, type Lane } from '../domain/lane.js';
+import type { Refusal } from '../protocol/problem-wire.js';
+import { Batcher } from '../runtime/batcher.js';
+import { enterLanes, purgeLanes, type EnteringLane } from '../store/lanes.js';
+import { approximateNow, instant, judgeDatabaseFailure, type EngineContext } from './context.js';
+import type { QueueDirectory } from './queue-directory.js';
+
+/** A lane that was not used for this long, and in which nothing waits, gives up its place. */
+const keptForMs = 10 * 60_000;
+/** It is entered again when less than this is left of that. */
+const enteredAgainMs = keptForMs / 2;
+/**
+ * Lanes of a queue that this server does not enter in Postgres: most queues have few, and cost no
+ * statement. Not where fewer than `leastWithFree` are allowed: there the number holds exactly.
+ */
+const freeLanes = 16;
+const leastWithFree = 1_000;
+/** Past this many, all are forgotten here, and entered again when they are used. */
+const maxRemembered = 100_000;
+const purgedAtOnce = 5_000;
+const retryAfterSeconds = 60;
+
+/** A task as far as its lane goes. */
+interface LaneUse {
+  readonly window: { readonly lane: Lane };
+  readonly runAt: Date | null;
+  readonly delaySeconds: number | null;
+}
+
+interface KnownLane {
+  readonly lane: Lane;
+  /** By the clock of Postgres. */
+  untilMs: number;
+}
+
+interface KnownQueue {
+  readonly lanes: Map<string, KnownLane>;
+  /** Its lanes are in Postgres. */
+  isEntered: boolean;
+}
+
+/**
+ * Holds the number of lanes of a queue to `max_lanes`, over all servers: a lane is entered in Postgres
+ * before its first task is written. Lanes that were entered a while ago are known here, and cost a look
+ * into a map.
+ */
+export class Lanes {
+  readonly #context: EngineContext;
+  readonly #settings: QueueDirectory;
+  readonly #isServing: () => boolean;
+  readonly #queues = new Map<string, KnownQueue>();
+  readonly #entering: Batcher<EnteringLane, boolean>;
+  #size = 0;
+  /** Most of a batch is of one lane. */
+  #latest: KnownLane | null = null;
+
+  constructor(context: EngineContext, settings: QueueDirectory, isServing: () => boolean) {
+    this.#context = context;
+    this.#settings = settings;
+    this.#isServing = isServing;
+    this.#entering = new Batcher({
+      flush: (lanes) => enterLanes(context.db, lanes, instant(context)),
+      maxItems: 1_000,
+      judge: judgeDatabaseFailure,
+    });
+  }
+
+  /** Whether all of them are of lanes that need not be entered now. */
+  areKnown(uses: readonly LaneUse[]): boolean {
+    const nowMs = this.#nowMs();
+    return uses.every((use) => this.#isKnown(use, nowMs));
+  }
+
+  /** For each, in order: null, or why it is refused. */
+  async enter(uses: readonly LaneUse[]): Promise<(Refusal | null)[]> {
+    return Promise.all(uses.map((use) => this.#enter(use)));
+  }
+
+  /** Those that were not used for a while give up their places, some at a time. */
+  async purge(): Promise<void> {
+    const { db, log } = this.#context;
+    const purged = await purgeLanes(db, purgedAtOnce, keptForMs, instant(this.#context));
+    if (purged > 0) log.debug({ purged }, 'forgot lanes that were not used');
+  }
+
+  #nowMs(): number {
+    return approximateNow(this.#context).getTime();
+  }
+
+  #isKnown(use: LaneUse, nowMs: number): boolean {
+    const { lane } = use.window;
+    const neededMs = startsAtMs(use, nowMs) + enteredAgainMs;
+    if (this.#latest?.lane === lane && this.#latest.untilMs > neededMs) return true;
+    const queue = this.#queueOf(lane.queue);
+    const key = routingGroupKey(lane);
+    const known = queue.lanes.get(key);
+    if (known !== undefined && known.untilMs > neededMs) {
+      this.#latest = known;
+      return true;
+    }
+    if (queue.isEntered) return false;
+    const untilMs = startsAtMs(use, nowMs) + keptForMs;
+    if (known !== undefined) known.untilMs = untilMs;
+    else if (this.#isFree(lane.queue, queue, nowMs)) this.#remember(queue, key, { lane, untilMs });
+    else return false;
+    return true;
+  }
+
+  #isFree(name: string, queue: KnownQueue, nowMs: number): boolean {
+    // Whoever does not serve may not have read the newest settings.
+    if (!this.#isServing()) return false;
+    if (this.#settings.settingsOf(name).maxLanes < leastWithFree) return false;
+    if (queue.lanes.size < freeLanes) return true;
+    for (const [key, { untilMs }] of queue.lanes) if (untilMs <= nowMs) queue.lanes.delete(key);
+    return queue.lanes.size < freeLanes;
+  }
+
+  async #enter(use: LaneUse): Promise<Refusal | null> {
+    const nowMs = this.#nowMs();
+    if (this.#isKnown(use, nowMs)) return null;
+    const { lane } = use.window;
+    const queue = this.#queueOf(lane.queue);
+    // Those that were free until now count as well.
+    if (!queue.isEntered) {
+      queue.isEntered = true;
+      const free = [...queue.lanes.values()];
+      await Promise.all(free.map((known) => this.#entering.add(this.#entry(known, nowMs))));
+    }
+    const entered: KnownLane = { lane, untilMs: startsAtMs(use, nowMs) + keptForMs };
+    if (!(await this.#entering.add(this.#entry(entered, nowMs)))) return refusalFor(lane.queue);
+    this.#remember(queue, routingGroupKey(lane), entered);
+    return null;
+  }
+
+  #entry({ lane, untilMs }: KnownLane, nowMs: number): EnteringLane {
+    return { ...lane, keptForMs: Math.max(keptForMs, untilMs - nowMs) };
+  }
+
+  #queueOf(name: string): KnownQueue {
+    let queue = this.#queues.get(name);
+    if (queue === undefined) {
+      queue = { lanes: new Map(), isEntered: false };
+      this.#queues.set(name, queue);
+    }
+    return queue;
+  }
+
+  #remember(queue: KnownQueue, key: string, known: KnownLane): void {
+    queue.lanes.set(key, known);
+    this.#latest = known;
+    this.#size += 1;
+    if (this.#size <= maxRemembered) return;
+    this.#queues.clear();
+    this.#size = 0;
+  }
+}
+
+/** A task that starts later keeps its lane until then. */
+function startsAtMs({ runAt, delaySeconds }: LaneUse, nowMs: number): number {
+  if (runAt !== null) return Math.max(nowMs, runAt.getTime());
+  return delaySeconds === null ? nowMs : nowMs + delaySeconds * 1_000;
+}
+
+function refusalFor(queue: string): Refusal {
+  return {
+    code: 'too_many_lanes',
+    detail:
+      `Queue ${queue} has as many lanes, combinations of task type and required capabilities, as ` +
+      'its setting max_lanes allows. Nothing was accepted. Put data that varies into the ' +
+      'parameters, not into the task type; or raise max_lanes of the queue.',
+    retryAfterSeconds,
+  };
+}
