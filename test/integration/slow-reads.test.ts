@@ -31,11 +31,8 @@ describeOnPostgres('slow reads', (server) => {
     const ready = new MemoryReadyQueue({ clock: systemClock });
     const engine = new Engine(contextOf(watched, ready), 'submit', () => undefined);
     const ask = async () => {
-      await Promise.all([
-        engine.databaseTrouble(),
-        engine.getStatistics(),
-        engine.analyseDeadLetters(),
-      ]);
+      engine.databaseTrouble();
+      await Promise.all([engine.getStatistics(), engine.analyseDeadLetters()]);
     };
     await ask();
     const once = statements.length;
@@ -127,7 +124,9 @@ describe('what health checks tell strangers', () => {
       const ready = await fetch(`${server.url}/readyz`);
       const live = await (await fetch(`${server.url}/healthz`)).text();
       const text = `${await ready.text()} ${live}`;
-      return ready.status === 503 && live.includes('degraded') ? text : null;
+      // The proof that a server writes once a second is what tells of Postgres.
+      const isTold = text.includes('Postgres') && live.includes('degraded');
+      return ready.status === 503 && isTold ? text : null;
     });
     expect(told).toMatch(/Postgres (is away|does not answer)/);
     expect(told).toContain('Redis');
