@@ -71,7 +71,10 @@ describe('R-AD5: workers as processes of the server', () => {
         return names.size === 3 && (await isDone(api));
       };
       await until('all tasks to be done, by three workers', isOver, patience);
-      const { items: done } = await api.listTasks({ status: 'completed' }, { limit: 1000 });
+      const { items: done } = await api.listTasks(
+        { status: 'completed' },
+        { limit: 1000, include: ['result'] },
+      );
       expect(done).toHaveLength(500);
       const pids = done.map(({ result }) => Number(result));
       expect(most).toBeLessThanOrEqual(3);
@@ -129,7 +132,10 @@ describe('R-AD5: workers as processes of a server that ends', () => {
     const { api, process: server } = await startServer([...scale, ...quick]);
     await submit(api, 'where', 1);
     const pid = await until('it to be done', async () => {
-      const { items } = await api.listTasks({ status: 'completed' }, { limit: 1 });
+      const { items } = await api.listTasks(
+        { status: 'completed' },
+        { limit: 1, include: ['result'] },
+      );
       const [latest] = items;
       return latest !== undefined && isAlive(Number(latest.result)) && Number(latest.result);
     });
