@@ -61,19 +61,16 @@ const taskBytes = 1_500;
 
 /** Upper bound of the bytes of an answer that a task aliased `task` takes. It reads toasted values. */
 function bytesOf(parts: ViewParts): string {
-  const sizes = [
-    String(taskBytes),
-    `coalesce(octet_length(task.error::text), 0)`,
-    `coalesce(octet_length((${lastAttempt})::text), 0)`,
-    `octet_length(task.tags::text)`,
-    `coalesce(octet_length(task.progress_message), 0)`,
-    ...(parts.includes('result') ? [`coalesce(octet_length(task.result::text), 0)`] : []),
-    ...(parts.includes('parameters')
-      ? [`coalesce((select octet_length(${parametersOfTask}::text)), 0)`]
-      : []),
-  ];
-  return sizes.join(' + ');
+  const result = parts.includes('result') ? 'coalesce(octet_length(task.result::text), 0)' : '0';
+  const parameters = parts.includes('parameters') ? bytesOfParameters : '0';
+  return `${taskBytes} + octet_length(task.tags::text)
+    + coalesce(octet_length(task.error::text), 0)
+    + coalesce(octet_length((${lastAttempt})::text), 0)
+    + coalesce(octet_length(task.progress_message), 0)
+    + ${result} + ${parameters}`;
 }
+
+const bytesOfParameters = `coalesce((select octet_length(${parametersOfTask}::text)), 0)`;
 
 /** Tasks whose sizes are summed up before the next look at whether the answer is full. */
 const blockSize = 8;

@@ -140,9 +140,10 @@ describe('the same calls as in-process', () => {
 
   it('configures queues and limits', async () => {
     const limit = { unit: 'tokens', rate: 5, perSeconds: 60, burst: null };
-    expect(await remote.putLimit('far/limit', limit)).toEqual({ name: 'far/limit', ...limit });
-    expect(await remote.getLimit('far/limit')).toEqual({ name: 'far/limit', ...limit });
-    expect(await remote.listLimits()).toContainEqual({ name: 'far/limit', ...limit });
+    const view = { name: 'far/limit', ...limit, inForce: true };
+    expect(await remote.putLimit('far/limit', limit)).toEqual(view);
+    expect(await remote.getLimit('far/limit')).toEqual(view);
+    expect(await remote.listLimits()).toContainEqual(view);
     const put = await remote.putQueue('far/queue', {
       limits: [{ use: 'far/limit' }],
       ageing: null,

@@ -241,7 +241,7 @@ describe('queues and limits', () => {
     const url = '/api/v1/limits/account';
     const limit = { unit: 'tokens', rate: 30_000, per_seconds: 60 };
     const put = await call({ method: 'PUT', url, body: limit });
-    expect(put.json()).toEqual({ name: 'account', ...limit, burst: null });
+    expect(put.json()).toEqual({ name: 'account', ...limit, burst: null, in_force: true });
     const queue = '/api/v1/queues/shares';
     await call({ method: 'PUT', url: queue, body: { limits: [{ use: 'account' }] } });
     const inUse = await call({ method: 'DELETE', url });
