@@ -19,11 +19,13 @@ async function timed(calls: number, call: () => Promise<unknown>): Promise<numbe
 }
 
 async function answered(url: string, path: string, body?: unknown): Promise<Response> {
-  return fetch(`${url}${path}`, {
+  const answer = await fetch(`${url}${path}`, {
     method: body === undefined ? 'GET' : 'POST',
     headers: { 'content-type': 'application/json' },
     ...(body === undefined ? {} : { body: JSON.stringify(body) }),
   });
+  if (!answer.ok) throw new Error(`${path} was answered ${answer.status}`);
+  return answer;
 }
 
 async function submitOne(url: string, queue: string, taskType: string): Promise<Response> {
@@ -43,15 +45,19 @@ async function measure(lab: Lab, ready: 'memory' | 'redis'): Promise<Row[]> {
       queue: hostile,
     }));
     const answer = (await (await answered(url, '/api/v1/tasks/batch', { tasks })).json()) as {
-      readonly items?: readonly { readonly error?: { readonly code?: string } }[];
+      readonly results: readonly { readonly error?: { readonly code?: string } }[];
     };
-    refused += (answer.items ?? []).filter(({ error }) => error?.code === 'too_many_lanes').length;
+    refused += answer.results.filter(({ error }) => error?.code === 'too_many_lanes').length;
   }
   const registered = (await (
     await answered(url, '/internal/workers/register', { task_types: ['*'], capacity: 5 })
   ).json()) as { readonly worker_id: string };
-  const poll = () =>
-    answered(url, `/internal/workers/${registered.worker_id}/poll`, { available_capacity: 1 });
+  const poll = async () => {
+    const path = `/internal/workers/${registered.worker_id}/poll`;
+    const answer = await answered(url, path, { available_capacity: 1 });
+    const { tasks } = (await answer.json()) as { readonly tasks: readonly unknown[] };
+    if (tasks.length !== 1) throw new Error('a poll got nothing, and thousands wait');
+  };
   await poll();
   const calls = lab.size(50, 10);
   const took = {
