@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { runCli, startCli } from '../support/cli.js';
 import { createTestDatabase, type TestDatabase } from '../support/postgres.js';
+import { until as waitUntil } from '../support/until.js';
 
 interface Queue {
   limits: object[];
@@ -75,7 +76,8 @@ describe('sluice limit', () => {
         per_seconds: 60,
         burst: null,
       });
-      expect(await said('queues')).toMatch(/^gpt-4o .*20 requests, .* paused until 2030-01-31/m);
+      const isFull = /^gpt-4o .*20 requests, .* paused until 2030-01-31/m;
+      await waitUntil('the bucket to be full', async () => isFull.test(await said('queues')));
 
       expect(await said('limit', 'gpt-4o', '--none', '--rpm', '5')).toBe(
         'gpt-4o: 5 requests a minute',
