@@ -33,7 +33,7 @@ describe('AnswerBudget', () => {
   it('R-HA3: refuses with 503 and a time to come back when no room comes', async () => {
     const budget = new AnswerBudget({ maxBytes: 0, waitMs: 20 });
     const free = budget.hold(2 * whole);
-    expect(budget.isClogged).toBe(true);
+    expect(budget.isClogged).toBe(false);
     const refused = budget.within(1, () => Promise.resolve());
     await expect(refused).rejects.toMatchObject({ code: 'unavailable', retryAfterSeconds: 1 });
     free();
@@ -41,5 +41,13 @@ describe('AnswerBudget', () => {
     free();
     expect(budget.room).toBe(2 * whole);
     expect(await budget.within(whole, () => Promise.resolve('read'))).toBe('read');
+  });
+
+  it('R-HA3: answers to workers have room of their own', () => {
+    const budget = new AnswerBudget({ maxBytes: 0 });
+    const free = budget.hold(2 * whole, true);
+    expect([budget.isClogged, budget.room]).toEqual([true, 2 * whole]);
+    free();
+    expect(budget.isClogged).toBe(false);
   });
 });

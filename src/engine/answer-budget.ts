@@ -5,6 +5,7 @@ import { bounds } from '../protocol/bounds.js';
 /** Measured: a byte of "[{},{}]" becomes 22 bytes of heap when it is parsed, and there is other work. */
 const heapBytesPerByte = 32;
 const defaultWaitMs = 3_000;
+const defaultUnreadForMs = 30_000;
 
 interface Waiting {
   readonly bytes: number;
@@ -12,42 +13,50 @@ interface Waiting {
 }
 
 /**
- * Bytes of answers that are read from Postgres or sent to callers at once, however many ask. Who reads an
- * answer reserves the most that it may become; who sends one holds its real size until it is sent.
+ * Bytes of answers that are read from Postgres or sent to callers at once, however many ask. A read
+ * reserves the most that its answer may become; an answer holds its real size until it is sent. Answers to
+ * workers have as much room besides, so that unread lists never keep tasks from their workers.
  */
 export class AnswerBudget {
+  /** An answer of which nothing was read for so long is given up. */
+  readonly unreadForMs: number;
   readonly #maxBytes: number;
   readonly #waitMs: number;
   readonly #waiting: Waiting[] = [];
   #reading = 0;
   #sending = 0;
+  #sendingToWorkers = 0;
 
   /** The largest answer passes twice at least. */
   constructor({
     maxBytes = getHeapStatistics().heap_size_limit / heapBytesPerByte,
     waitMs = defaultWaitMs,
+    unreadForMs = defaultUnreadForMs,
   } = {}) {
     this.#maxBytes = Math.max(2 * bounds.answerBytes, maxBytes);
     this.#waitMs = waitMs;
+    this.unreadForMs = unreadForMs;
   }
 
   get room(): number {
     return Math.max(0, this.#maxBytes - this.#reading - this.#sending);
   }
 
-  /** Clients are slower than answers come. What is being read does not count: tasks don't wait for reads. */
+  /** Workers read their tasks more slowly than they are given. */
   get isClogged(): boolean {
-    return this.#sending >= this.#maxBytes;
+    return this.#sendingToWorkers >= this.#maxBytes;
   }
 
   /** At once, room or not. Answers with how to give it back, once. */
-  hold(bytes: number): () => void {
-    this.#sending += bytes;
+  hold(bytes: number, isForWorker = false): () => void {
+    if (isForWorker) this.#sendingToWorkers += bytes;
+    else this.#sending += bytes;
     let isHeld = true;
     return () => {
       if (!isHeld) return;
       isHeld = false;
-      this.#sending -= bytes;
+      if (isForWorker) this.#sendingToWorkers -= bytes;
+      else this.#sending -= bytes;
       this.#admit();
     };
   }

@@ -266,7 +266,8 @@ export class ApiKeys implements KeyApi {
   }
 
   async #read(): Promise<void> {
-    const { db } = this.#context;
+    // Heartbeats wait for this read.
+    const db = this.#context.db.vital;
     const copiedMs = performance.now();
     const isWhole = this.#readAtMs === null || copiedMs >= this.#nextWholeMs;
     const since = isWhole ? null : new Date((this.#readAtMs ?? 0) - overlapMs);

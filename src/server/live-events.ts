@@ -98,7 +98,8 @@ export class LiveEvents {
   /** Until its reader leaves, or the signal says that it has to. */
   add(reply: FastifyReply, filter: EventFilter, signal: AbortSignal): void {
     const response = reply.raw;
-    const keyId = reply.request.holder?.keyId ?? null;
+    if (response.closed || response.destroyed) return;
+    const keyId = reply.request.holder?.owner ?? null;
     const listener: Listener = {
       response,
       channel: this.#channelOf(filter),

@@ -27,6 +27,11 @@ export class OpenRequests {
 
   signalFor(reply: FastifyReply): AbortSignal {
     const controller = new AbortController();
+    // A client may leave before its request waits: while its key or its task is looked up.
+    if (reply.raw.closed || reply.raw.destroyed) {
+      controller.abort();
+      return controller.signal;
+    }
     const keyId = reply.request.holder?.keyId ?? null;
     this.#open.set(controller, keyId);
     reply.raw.once('close', () => {

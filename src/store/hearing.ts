@@ -22,7 +22,8 @@ export interface Proven {
 
 /**
  * Takes the locks that a heartbeat takes on the tables it reads and writes, on no row of them, and writes a row
- * of its own: it fails when heartbeats fail, on a lock, a full pool, a full disk. A step of Postgres's clock
+ * of its own: it fails when heartbeats fail, on a lock, a full pool, a full disk. A heartbeat with a key is
+ * refused while the keys can't be read. A step of Postgres's clock
  * counts as a gap. Indexes: workers_pkey, tasks_held, workflows_held_worker, workers_living.
  */
 const proveSql = `
@@ -31,7 +32,8 @@ with beat as (
 ), read as (
   select
     exists (select from sluice.tasks where worker_id = $1::uuid),
-    exists (select from sluice.workflows where held_worker_id = $1::uuid)
+    exists (select from sluice.workflows where held_worker_id = $1::uuid),
+    exists (select from sluice.api_keys)
 ), silent as materialized (
   select id from sluice.workers
   where status <> 'dead'

@@ -11,12 +11,12 @@ import { until } from '../support/until.js';
 
 const mib = 1024 * 1024;
 
-/** Whoever does not read its answer keeps the bytes of it; others get what is left of them. */
+/** A client that does not read its answer holds the bytes of it until it is cut off. */
 describe('answers that nobody reads', () => {
   let database: TestDatabase;
   let server: RunningServer;
   let taskId: string;
-  const answers = new AnswerBudget({ maxBytes: 0, waitMs: 300 });
+  const answers = new AnswerBudget({ maxBytes: 0, waitMs: 300, unreadForMs: 4_000 });
 
   beforeAll(async () => {
     database = await createTestDatabase();
@@ -41,11 +41,11 @@ describe('answers that nobody reads', () => {
     await database.drop();
   });
 
-  it('R-HA3: are bounded in all; then reads get 503 with Retry-After, and polls wait', async () => {
+  it('R-HA3: are bounded in all; then reads get 503 with Retry-After, and tasks still reach workers', async () => {
     const url = `${server.url}/api/v1/tasks/${taskId}`;
     const list = `${server.url}/api/v1/tasks?include=result`;
     const readers = Array.from({ length: 6 }, () => unread(list));
-    await until('two of them to be sent', () => answers.isClogged);
+    await until('two of them to be sent', () => answers.room === 0);
     const refused = await until('a read to be refused', async () => {
       const answer = await fetch(url);
       await answer.arrayBuffer();
@@ -56,13 +56,31 @@ describe('answers that nobody reads', () => {
     const worker = await TestWorker.register(server.engine);
     await worker.beat([]);
     await submitAll(server.engine, [{ taskType: 'waiting' }]);
-    expect(answers.isClogged).toBe(true);
-    expect(await worker.look(1)).toEqual([]);
+    expect(answers.room).toBe(0);
+    expect(await worker.takeOne()).toMatchObject({ taskType: 'waiting', attempt: 1 });
     expect((await fetch(`${server.url}/readyz`)).status).toBe(200);
     for (const reader of readers) reader.destroy();
     await until('the room to be back', () => answers.room === 2 * bounds.answerBytes);
     expect((await fetch(url)).status).toBe(200);
-    expect(await worker.takeOne()).toMatchObject({ taskType: 'waiting', attempt: 1 });
+  });
+
+  it('R-HA3: are given up when nothing of them was read for a while', async () => {
+    const readers = Array.from({ length: 3 }, () =>
+      unread(`${server.url}/api/v1/tasks?include=result`),
+    );
+    await until('two of them to be sent', () => answers.room === 0);
+    await until('the room to be back', () => answers.room === 2 * bounds.answerBytes);
+    for (const reader of readers) reader.destroy();
+  });
+
+  it('R-HA3: of clients that leave before they are made leave nothing behind', async () => {
+    const list = `${server.url}/api/v1/tasks?include=result`;
+    for (let afterMs = 1; afterMs <= 40; afterMs += 3) {
+      const reader = unread(list);
+      await delay(afterMs);
+      reader.destroy();
+    }
+    await until('the room to be back', () => answers.room === 2 * bounds.answerBytes);
   });
 });
 

@@ -32,6 +32,10 @@ const locks: readonly Lock[] = [
     statement: () => 'lock table sluice.tasks, sluice.workers',
   },
   {
+    what: 'the API keys, without which no heartbeat is let in',
+    statement: () => 'lock table sluice.api_keys',
+  },
+  {
     what: 'the row of the worker',
     statement: (workerId) => `select from sluice.workers where id = '${workerId}' for update`,
   },

@@ -28,11 +28,12 @@ export function eventRoutes(app: App, live: LiveEvents, open: OpenRequests): voi
       config: { scope: 'read', confined: 'filtered', refusals: ['refused'] },
     },
     async ({ api, holder, query }, reply) => {
-      live.refuseTooMany(holder?.keyId ?? null);
       const within = holder?.confinement ?? unconfined;
       const taskId = query.task_id === undefined ? null : taskIdFromWire(query.task_id);
       if (within.owner !== null && taskId === null) throw needsTask();
       if (isConfined(within) && taskId !== null) await api.getTask(taskId);
+      // After the last wait: those that come at once are counted one after the other.
+      live.refuseTooMany(holder?.owner ?? null);
       const signal = open.signalFor(reply);
       reply.hijack();
       live.add(reply, { queue: query.queue ?? null, taskId, within }, signal);
