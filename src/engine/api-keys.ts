@@ -80,9 +80,16 @@ export class ApiKeys implements KeyApi {
   #nextRead: Promise<void> | null = null;
   #looking: Promise<void> | null = null;
   #lookedMs = -Infinity;
+  readonly #onUnreadable: () => void;
 
-  constructor(context: EngineContext, onError: (error: unknown) => void) {
+  /** `onUnreadable`: calls are refused because the keys could not be read, also heartbeats. */
+  constructor(
+    context: EngineContext,
+    onError: (error: unknown) => void,
+    onUnreadable: () => void = () => undefined,
+  ) {
     this.#context = context;
+    this.#onUnreadable = onUnreadable;
     this.#stored = new StoredKeys(context.db, () => instant(context));
     this.#loop = new Loop({ tick: () => this.#tick(), onError });
     this.#stopListening = context.bus.subscribe((message) => {
@@ -229,6 +236,7 @@ export class ApiKeys implements KeyApi {
     });
     tooLate.catch(() => undefined);
     await Promise.race([this.#refresh(), tooLate]).catch((error: unknown) => {
+      this.#onUnreadable();
       throw asRefusal(error);
     });
   }

@@ -47,14 +47,20 @@ export function joinParts(
   { isClosing, onStandby }: Pick<ServingParts, 'isClosing' | 'onStandby'>,
 ) {
   const throughput = new Throughput();
-  const keys = new ApiKeys(context, (error) => {
-    serving.noteError(error);
-  });
+  const hearing = new Hearing(context);
+  const keys = new ApiKeys(
+    context,
+    (error) => {
+      serving.noteError(error);
+    },
+    () => {
+      hearing.lost();
+    },
+  );
   const relay = new WakeRelay(context.ready);
   const waiters = new PollWaiters(context.settings.wakeOrder, (wake) => relay.add(wake));
   const checkpoints = new Checkpoints(context);
   const queues = new QueueDirectory(context, checkpoints);
-  const hearing = new Hearing(context);
   const fleet = new Fleet(context, hearing.serverId);
   const bench = new Bench(context, (workerId) => {
     waiters.wakeIfDenied(workerId);

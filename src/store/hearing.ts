@@ -24,7 +24,7 @@ export interface Proven {
  * Takes the locks that a heartbeat takes on the tables it reads and writes, on no row of them, and writes a row
  * of its own: it fails when heartbeats fail, on a lock, a full pool, a full disk. A heartbeat with a key is
  * refused while the keys can't be read. A step of Postgres's clock
- * counts as a gap. Indexes: workers_pkey, tasks_held, workflows_held_worker, workers_living.
+ * counts as a gap. Rows are locked `for share`, so that the proofs of several servers don't meet as locks. Indexes: workers_pkey, tasks_held, workflows_held_worker, workers_living.
  */
 const proveSql = `
 with beat as (
@@ -40,7 +40,7 @@ with beat as (
     and last_heartbeat_at < coalesce($2::timestamptz, now()) - $4::float8 / 2 * interval '1 ms'
 ), writable as materialized (
   select w.id from sluice.workers w where w.id = any(array(select id from silent))
-  for no key update skip locked
+  for share skip locked
 ), proof as (
   insert into sluice.servers as server (id, hearing_since, heard_at, proven_at)
   select $1::uuid, instant, instant, clock_timestamp()

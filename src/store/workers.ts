@@ -106,6 +106,9 @@ from beat left join lateral (
   select t.id, t.lease, t.assigned_at from sluice.tasks t where t.worker_id = beat.id offset 0
 ) task on true`;
 
+/** For letting go of places in locked workflows. Later heartbeats wait for it; the next beat tries again. */
+const lettingGoMs = 1_000;
+
 /** In the order of the beats. Of a worker that beats twice among them the later one is kept. */
 export async function beatAll(
   db: Database,
@@ -136,7 +139,9 @@ export async function beatAll(
     if (others === undefined) byWorker.set(row.worker_id, [row]);
     else others.push(row);
   }
+  const beganMs = performance.now();
   for (const { workerId, heartbeat } of latest) {
+    if (performance.now() - beganMs > lettingGoMs) break;
     const keepsAPlace = byWorker.get(workerId)?.[0]?.keeps_a_place === true;
     if (!keepsAPlace || heartbeat.currentTasks === undefined) continue;
     await unlessLocked(letGoUnlisted(db, workerId, heartbeat.currentTasks, now));

@@ -9,8 +9,6 @@ alter table sluice.api_keys
 -- The key that submitted a task, only if that key is confined to its own tasks: nobody else is asked.
 alter table sluice.tasks add column owner text collate "C";
 alter table sluice.task_history add column owner text collate "C";
--- Lists of such a key. Tasks of all others have no entry.
-create index tasks_owned on sluice.tasks (owner, id) where owner is not null;
 
 -- The key that a worker registered with. Null: without one, or at a server of the version before.
 alter table sluice.workers add column owner text;
