@@ -125,7 +125,7 @@ export class Driver {
     if (isCancelled) this.cancels.set(taskId, 'acknowledged');
   }
 
-  /** At either server, until one answers. An error that is not an outage is nobody's to repeat. */
+  /** At either server, until one answers. Only an outage and an overload are worth another try. */
   async #insist<Answer>(call: (api: SluiceApi) => Promise<Answer>): Promise<Answer> {
     for (;;) {
       this.#turn += 1;
@@ -134,7 +134,7 @@ export class Driver {
       try {
         return await call(api);
       } catch (error) {
-        if (!(error instanceof SluiceError) || error.status < 500) throw error;
+        if (!(error instanceof SluiceError) || !mayPass(error)) throw error;
         this.#refused(error.code);
         await delay(retryMs);
       }
@@ -144,4 +144,8 @@ export class Driver {
   #refused(code: string): void {
     this.refusals.set(code, (this.refusals.get(code) ?? 0) + 1);
   }
+}
+
+function mayPass({ status, code }: SluiceError): boolean {
+  return status >= 500 || code === 'refused';
 }
