@@ -48,7 +48,6 @@ import type { AnswerBudget } from './answer-budget.js';
 import { analyseDeadLetters, listDeadLetters } from '../store/dead-letters.js';
 import type { Instant, Queryable } from '../store/database.js';
 import { listTasks } from '../store/list-tasks.js';
-import { findQueueNames } from '../store/queues.js';
 import { findWorker, listWorkers, requestDrain } from '../store/workers.js';
 import type { ApiKeys } from './api-keys.js';
 import { Cached } from './cached.js';
@@ -57,10 +56,11 @@ import { joinParts, type EngineParts } from './engine-parts.js';
 import type { Scaler } from './scaler.js';
 import type { Role } from './serving.js';
 import { getStatistics } from './statistics.js';
+import { WaitingQueues } from './waiting-queues.js';
 
 /** What counts many tasks is computed once in so long, however many callers ask. */
 const lookedAtForMs = 1_000;
-/** A worker whose key reaches more than these polls by name. */
+/** By one poll of a worker whose key is confined; the next ones ask for the others. */
 const maxQueuesPolled = 1_000;
 
 /** The use cases, joined: everything that can be asked of Sluice, in this process. */
@@ -73,6 +73,7 @@ export class Engine implements SluiceApi {
   readonly #parts: EngineParts;
   readonly #statistics: Cached<Statistics>;
   readonly #analysis: Cached<DeadLetterPattern[]>;
+  readonly #waitingQueues: WaitingQueues;
   #closing: Promise<void> | null = null;
 
   constructor(context: EngineContext, role: Role, onStandby: (message: string) => void) {
@@ -84,6 +85,10 @@ export class Engine implements SluiceApi {
       getStatistics(context, line, throughput, admission),
     );
     this.#analysis = new Cached(lookedAtForMs, () => analyseDeadLetters(context.db.reads));
+    this.#waitingQueues = new WaitingQueues(context.db, {
+      maxNames: maxQueuesPolled,
+      freshForMs: lookedAtForMs,
+    });
     this.scaler = this.#parts.scaler;
   }
 
@@ -187,8 +192,9 @@ export class Engine implements SluiceApi {
     return (await refusing(this.#parts.fleet.get(workerId))).offer.queues ?? null;
   }
 
-  findQueueNames(within: Confinement): Promise<readonly string[]> {
-    return refusing(findQueueNames(this.#context.db, within, maxQueuesPolled));
+  /** Those that it reaches and that have tasks; when there are very many, others each time. */
+  findWaitingQueues(within: Confinement): Promise<readonly string[]> {
+    return refusing(this.#waitingQueues.find(within));
   }
 
   listTasks(filter: TaskFilter, page: ListRequest = {}): Promise<Page<ListedTask>> {

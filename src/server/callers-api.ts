@@ -30,8 +30,8 @@ import type { App } from './app-type.js';
 import { callerOf } from './caller.js';
 import type { ServedApi } from './ports.js';
 
-/** Queues that were made meanwhile are looked for this often while a poll waits. */
-const lookForQueuesMs = 2_000;
+/** Queues that have got their first task are looked for this often while a poll waits. */
+const lookForQueuesMs = 1_000;
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -308,7 +308,7 @@ class CallersApi implements SluiceApi {
     for (;;) {
       const leftMs = Math.max(0, endsAtMs - performance.now());
       const waitMs = Math.min(leftMs, lookForQueuesMs);
-      const queues = await this.#api.findQueueNames(this.#within);
+      const queues = await this.#api.findWaitingQueues(this.#within);
       const answer = await this.#api.poll(workerId, { ...request, queues, waitMs }, signal);
       const hasNews = answer.tasks.length + answer.cancelled.length > 0 || answer.drain;
       if (hasNews || leftMs <= waitMs || signal?.aborted === true) return answer;

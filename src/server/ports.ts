@@ -42,7 +42,8 @@ export interface ServedApi extends SluiceApi {
   refuseForeign(workerId: WorkerId, owner: string): Promise<void>;
   /** Those that a worker registered for; null: every queue. */
   queuesOf(workerId: WorkerId): Promise<readonly string[] | null>;
-  findQueueNames(within: Confinement): Promise<readonly string[]>;
+  /** Those that it reaches and that have tasks; when there are very many, others each time. */
+  findWaitingQueues(within: Confinement): Promise<readonly string[]>;
 }
 
 /** What a server needs of the API keys: who calls, and whether they are still good. */

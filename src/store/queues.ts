@@ -122,20 +122,6 @@ export async function listQueues(
   };
 }
 
-/** The first of them by name. */
-export async function findQueueNames(
-  db: Queryable,
-  within: Confinement,
-  limit: number,
-): Promise<string[]> {
-  const rows = await db.query<{ name: string }>(
-    `select name from sluice.queues
-     where $1::text[] is null or name like any($1) order by name limit $2`,
-    [likePatterns(within), limit],
-  );
-  return rows.map(({ name }) => name);
-}
-
 /** Those that were ever configured, or changed since. Index: queues_changed. */
 export async function findConfigured(db: Queryable, since: Date | null): Promise<ConfiguredRow[]> {
   const rows = await db.query<QueueRow>(

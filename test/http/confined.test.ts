@@ -1,8 +1,10 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import type { Scope } from '../../src/domain/scopes.js';
 import type { RouteConfinement, ScopedRoute } from '../../src/server/route-scopes.js';
-import { bearer, listening, useKeyedHttp } from './keyed.js';
-import { post, staleLease, unknownId, type Answer, type Call } from './support.js';
+import { describeOnPostgres } from '../integration/support.js';
+import { until } from '../support/until.js';
+import { bearer, buildKeyedApp, listening, useKeyedHttp } from './keyed.js';
+import { inject, post, staleLease, unknownId, type Answer, type Call } from './support.js';
 import { usingTasks } from './using-tasks.js';
 
 const http = useKeyedHttp();
@@ -265,6 +267,42 @@ describe('a key that is confined to queues', () => {
     );
     expect(taken.json()).toMatchObject({ tasks: [{ task_id: third }] });
   });
+
+  it('R-AD6: a worker with it is given the task of a queue behind a thousand others that wait', async () => {
+    const key = await keyOf(['worker'], { queues: ['many-*'] });
+    const tasks = Array.from({ length: 1_000 }, (_, n) => ({
+      ...{ task_type: 'of-others', queue: `many-${n}` },
+    }));
+    await http().call(post('/api/v1/tasks/batch', { tasks }));
+    const taskId = await asAdmin.submit({ task_type: 'its-own', queue: 'many-z' });
+    const worker = await register(key, { task_types: ['its-own'] });
+    const answer = await http().call(
+      post(`/internal/workers/${worker}/poll`, { available_capacity: 1, wait_seconds: 10 }),
+      key,
+    );
+    expect(answer.json()).toMatchObject({ tasks: [{ task_id: taskId }] });
+  });
+});
+
+describeOnPostgres('a worker with a key that is confined to queues', (server) => {
+  it('R-AD6: is given a task whose queue has no row', async () => {
+    const engine = await server().open();
+    await engine.keys.watch();
+    const app = buildKeyedApp(engine);
+    onTestFinished(() => app.close());
+    const { key } = await engine.createKey({ name: 'g', scopes: ['worker'], queues: ['gpu-*'] });
+    const call = (path: string, body: object) =>
+      inject(app, post(`/internal/workers/${path}`, body, bearer(key)));
+    const { worker_id } = (await call('register', {})).json<{ worker_id: string }>();
+    const { taskId } = await engine.submit({ taskType: 'chat', queue: 'gpu-1' });
+    await until('the row', async () => (await rows()).length === 1);
+    await server().sql(`delete from sluice.queues`);
+    const answer = await call(`${worker_id}/poll`, { available_capacity: 1, wait_seconds: 5 });
+    expect(answer.json()).toMatchObject({ tasks: [{ task_id: taskId }] });
+    expect(await rows()).toEqual([]);
+  });
+
+  const rows = () => server().sql(`select name from sluice.queues where name = 'gpu-1'`);
 });
 
 describe('a key that is confined to its own tasks', () => {

@@ -36,6 +36,7 @@ import {
   findOverdue,
   listRunning,
 } from '../../src/store/sweep-attempts.js';
+import { findWaitingQueues } from '../../src/store/waiting-queues.js';
 import { proveHearing } from '../../src/store/hearing.js';
 import { lookForRepairs } from '../../src/store/sweep-look.js';
 import { adoptTasks, beatAll, purgeWorkers, registerWorker } from '../../src/store/workers.js';
@@ -93,6 +94,10 @@ describe('R-ST1: plans on 100,000 tasks that were never analyzed', () => {
   const burial = { serverId: living, leaseMs, except: [] };
   const proof = { serverId: living, leaseMs, continues: true };
   const terms = { graceMs: 0, leaseMs, heardForMs: 0 };
+  const spans = [
+    { low: 'a', high: 'a~' },
+    { low: 'q', high: 'q~' },
+  ];
   const cases: [string, number, (db: Database) => Promise<unknown>][] = [
     ['a heartbeat', little, (on) => beatAll(on, [{ workerId: living, heartbeat: idle }], zero)],
     ['heartbeats of many', little, (on) => beatAll(on, beatsOfMany, zero)],
@@ -116,6 +121,7 @@ describe('R-ST1: plans on 100,000 tasks that were never analyzed', () => {
     ['letting go', little, (on) => letGoOfCancelled(on, [randomUUID() as Lease], zero)],
     ['get', little, (on) => findTask(on, middle, true, zero)],
     ['the heads of a queue', little, (on) => findHeads(on, 'q1', 1_000, zero)],
+    ['the queues that wait', little, (on) => findWaitingQueues(on, spans, 1_000)],
     ['the leased', little, (on) => findLeased(on, [middle, held, cancelled])],
     ['states', little, (on) => findStates(on, [middle, held, cancelled])],
     ['what a task waits for', little, (on) => findWaitsFor(on, middle)],
@@ -146,6 +152,21 @@ describe('R-ST1: plans on 100,000 tasks that were never analyzed', () => {
       expect(plan.pages, plan.scans.join('\n')).toBeLessThan(pages);
     }
   });
+
+  it.each(['for its parameters', 'for any parameters'] as const)(
+    'R-AD6: the queues that wait are found by one look into the line each, planned %s',
+    async (made) => {
+      const { db: watched, plans } = explained(db, made);
+      expect(await findWaitingQueues(watched, spans, 3)).toEqual(['q0', 'q1', 'q2']);
+      const [plan] = plans;
+      expect(plan?.faults).toEqual([]);
+      expect(plan?.scans.filter((scan) => scan.includes('tasks'))).toEqual([
+        'Index Only Scan on tasks by tasks_line',
+        'Index Only Scan on tasks by tasks_line',
+      ]);
+      expect(plan?.pages).toBeLessThan(30);
+    },
+  );
 
   it.each([
     ['the line', (on: Database) => countLine(on, zero)],
