@@ -1,8 +1,10 @@
 import { randomUUID } from 'node:crypto';
+import { EventEmitter, once } from 'node:events';
 import { describe, expect, it } from 'vitest';
 import { SluiceError } from '../domain/errors.js';
 import type { Lease, TaskId } from '../domain/ids.js';
 import type { Report, ReportAnswer } from '../protocol/workers-api.js';
+import { Gate } from '../../test/support/gate.js';
 import { silentLog } from '../runtime/log.js';
 import { Reports } from './reports.js';
 
@@ -115,6 +117,76 @@ describe('Reports', () => {
     await reports.whenEmpty();
     expect(Math.max(...batches)).toBeLessThanOrEqual(4);
     expect(batches.reduce((sum, count) => sum + count)).toBe(10);
+  });
+
+  describe('with results that a proxy refuses for their content', () => {
+    const isPoisoned = (one: Report) => one.status === 'completed' && one.result === 'poisoned';
+
+    it('R-HA1: after many refusals of several, the others are acknowledged before the next try', async () => {
+      const refusals = new EventEmitter();
+      let refused = 0;
+      const reports = reporting(async (batch) => {
+        if (!batch.some(isPoisoned)) return accept(batch);
+        refused += 1;
+        refusals.emit('refused');
+        throw new SluiceError('unavailable', 'HTML with 403');
+      });
+      for (let i = 0; i < 3; i += 1) reports.send(report('poisoned'));
+      while (refused < 7) await once(refusals, 'refused');
+      // A turn later, so that the failure has been dealt with.
+      await new Promise(setImmediate);
+      for (let i = 0; i < 5; i += 1) {
+        await new Promise<void>((heard) => reports.send(report('good'), heard));
+      }
+      expect(refused).toBe(7);
+      expect(reports.unacknowledged).toHaveLength(3);
+      reports.giveUp();
+      await reports.whenEmpty();
+    });
+
+    it('R-HA1: one that is never answered delays no other, and is delivered when it is let through', async () => {
+      const second = new Gate();
+      const letThrough = new Gate();
+      let poisonedTries = 0;
+      const reports = reporting(async (batch) => {
+        if (!batch.some(isPoisoned)) return accept(batch);
+        poisonedTries += 1;
+        if (poisonedTries === 1) throw new SluiceError('unavailable', 'HTML with 403');
+        second.open();
+        await letThrough.passed;
+        return accept(batch);
+      });
+      reports.send(report('poisoned'));
+      await second.passed;
+      for (let i = 0; i < 5; i += 1) {
+        await new Promise<void>((heard) => reports.send(report('good'), heard));
+      }
+      expect(reports.unacknowledged).toHaveLength(1);
+      letThrough.open();
+      await reports.whenEmpty();
+      expect(poisonedTries).toBe(2);
+    });
+
+    it('R-HA1: their failures make no call of the others smaller', async () => {
+      const taken: number[] = [];
+      const isSuspected = new Gate();
+      let refused = 0;
+      const reports = reporting(async (batch) => {
+        if (batch.some(isPoisoned)) {
+          refused += 1;
+          if (refused === 2) isSuspected.open();
+          throw new SluiceError('unavailable', 'HTML with 403');
+        }
+        taken.push(batch.length);
+        return accept(batch);
+      });
+      reports.send(report('poisoned'));
+      await isSuspected.passed;
+      for (let i = 0; i < 20; i += 1) reports.send(report('good'));
+      while (reports.unacknowledged.length > 1) await new Promise(setImmediate);
+      expect(taken).toEqual([20]);
+      reports.giveUp();
+    });
   });
 
   it('gives up when told to, and then waits for nothing', async () => {

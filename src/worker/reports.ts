@@ -4,7 +4,7 @@ import { attemptErrorCodes } from '../domain/attempt-error.js';
 import { bounds } from '../protocol/bounds.js';
 import type { Held, Report, ReportAnswer } from '../protocol/workers-api.js';
 import type { Logger } from '../runtime/log.js';
-import { asLogged, backoffMs, isKeyRefused, pause, retryDelayMs } from './backoff.js';
+import { asLogged, isKeyRefused, pause, retryDelayMs } from './backoff.js';
 import { Condition } from './condition.js';
 import { jsonWeight } from './json-weight.js';
 
@@ -46,15 +46,15 @@ interface Kept {
   readonly heard: () => void;
   /** It says that the result itself was refused. */
   readonly isRefusal: boolean;
-  /** How often it failed in a call of its own, and when it is tried again at the soonest. */
+  /** How often it failed in a call of its own. */
   readonly failures: number;
-  readonly dueAtMs: number;
 }
 
 /**
  * Results on their way to the server: those that end together go together, and a lone one waits for
  * nothing. Each is kept and sent again until the server itself has answered it. After a failure the calls
- * become smaller, down to one result: what a proxy refuses for its content holds up no other.
+ * become smaller, down to one result. One that fails alone is a suspect, which a proxy may refuse for its
+ * content: suspects are sent beside the others, one at a time, and hold up none of them.
  */
 export class Reports {
   readonly #options: ReportsOptions;
@@ -62,11 +62,12 @@ export class Reports {
   readonly #condition = new Condition();
   readonly #givingUp = new AbortController();
   readonly #waiting: Kept[] = [];
-  /** Those that failed in a call of their own. */
   readonly #suspects: Kept[] = [];
   #unacknowledgedBytes = 0;
   #isSending = false;
+  #isSendingSuspects = false;
   #batchSize = maxBatch;
+  /** In a row, without those of suspects. */
   #failures = 0;
   #toldAtMs = -Infinity;
 
@@ -83,13 +84,16 @@ export class Reports {
     const bytes = weigh(report);
     this.#unacknowledged.set(report.lease, report.taskId);
     this.#unacknowledgedBytes += bytes;
-    const kept = { report, bytes, heard, isRefusal: false, failures: 0, dueAtMs: -Infinity };
-    this.#waiting.push(kept);
+    this.#waiting.push({ report, bytes, heard, isRefusal: false, failures: 0 });
     this.#condition.changed();
+    this.#wake();
+  }
+
+  #wake(): void {
     if (this.#isSending) return;
     this.#isSending = true;
     // On a microtask, so that results that end together go together.
-    queueMicrotask(() => void this.#sendAll());
+    queueMicrotask(() => void this.#sendWaiting());
   }
 
   get isEmpty(): boolean {
@@ -118,65 +122,99 @@ export class Reports {
     this.#condition.changed();
   }
 
-  async #sendAll(): Promise<void> {
+  async #sendWaiting(): Promise<void> {
     const { signal } = this.#givingUp;
-    while (this.#waiting.length + this.#suspects.length > 0 && !signal.aborted) {
+    while (this.#waiting.length > 0 && !signal.aborted) {
       const batch = this.#takeBatch();
-      if (batch.length === 0) await this.#untilDue(signal);
-      else await this.#sendBatch(batch, signal);
+      const failure = await this.#deliver(batch);
+      if (failure === null) {
+        this.#failures = 0;
+        this.#batchSize = Math.min(maxBatch, this.#batchSize * 2);
+      } else {
+        const delayMs = this.#putBack(batch, failure.error);
+        if (delayMs > 0) await pause(delayMs, signal);
+      }
     }
     this.#isSending = false;
-    for (const kept of [...this.#waiting.splice(0), ...this.#suspects.splice(0)]) {
-      this.#acknowledge(kept, 'stopped before its result was delivered');
-    }
+    this.#abandon(this.#waiting);
   }
 
-  async #sendBatch(batch: readonly Kept[], signal: AbortSignal): Promise<void> {
+  /** Null: the server has answered. */
+  async #deliver(batch: readonly Kept[]): Promise<{ readonly error: unknown } | null> {
     let answers: readonly ReportAnswer[];
     try {
       answers = await this.#options.send(batch.map(({ report }) => report));
     } catch (error) {
-      const delayMs = this.#putBack(batch, error);
-      if (delayMs > 0) await pause(delayMs, signal);
-      return;
+      return { error };
     }
-    this.#failures = 0;
-    this.#batchSize = Math.min(maxBatch, this.#batchSize * 2);
     batch.forEach((kept, index) => {
       const isLost = answers[index]?.accepted === false;
       this.#acknowledge(kept, isLost ? 'its lease was lost before its result' : null);
     });
+    return null;
   }
 
-  /** Answers how long to wait before anything is sent again. */
+  /** Answers how long to wait before the next call with results that wait. */
   #putBack(batch: readonly Kept[], error: unknown): number {
     const [only] = batch;
-    const isAlone = only !== undefined && batch.length === 1;
-    this.#batchSize = Math.max(1, batch.length >> 1);
+    if (only !== undefined && batch.length === 1) return this.#putBackAlone(only, error);
+    this.#batchSize = batch.length >> 1;
     if (isFinal(error)) {
-      if (isAlone) this.#refuse(only, error);
-      else this.#waiting.unshift(...batch);
+      this.#waiting.unshift(...batch);
       return 0;
     }
-    if (isAlone) this.#suspect(only);
-    else this.#waiting.push(...batch);
+    this.#waiting.push(...batch);
     this.#tell(error);
     this.#failures += 1;
     return retryDelayMs(error, this.#failures - 1);
   }
 
-  /** It may be the one that a proxy refuses for its content: from now on it goes alone. */
-  #suspect(kept: Kept): void {
-    const failures = kept.failures + 1;
-    const dueAtMs = performance.now() + backoffMs(failures, Math.random());
-    this.#suspects.push({ ...kept, failures, dueAtMs });
+  /** The fault may be its own, so the wait of the others does not grow. */
+  #putBackAlone(kept: Kept, error: unknown): number {
+    if (isFinal(error)) {
+      this.#refuse(kept, error);
+      return 0;
+    }
+    this.#tell(error);
+    this.#suspects.push({ ...kept, failures: 1 });
+    if (!this.#isSendingSuspects) void this.#sendSuspects(retryDelayMs(error, 1));
+    return retryDelayMs(error, this.#failures);
   }
 
-  /** A suspect that is due, or as many of the others as one call carries. */
+  /** In an outage all may be suspects: one call at a time, less and less often until one is answered. */
+  async #sendSuspects(firstDelayMs: number): Promise<void> {
+    this.#isSendingSuspects = true;
+    const { signal } = this.#givingUp;
+    let failures = 1;
+    await pause(firstDelayMs, signal);
+    for (let next = this.#takeSuspect(); next !== undefined; next = this.#takeSuspect()) {
+      const failure = await this.#deliver([next]);
+      if (failure === null) {
+        failures = 0;
+      } else if (isFinal(failure.error)) {
+        failures = 0;
+        this.#refuse(next, failure.error);
+      } else {
+        failures += 1;
+        this.#suspects.push({ ...next, failures: next.failures + 1 });
+        this.#tell(failure.error);
+        await pause(retryDelayMs(failure.error, failures), signal);
+      }
+    }
+    this.#isSendingSuspects = false;
+    this.#abandon(this.#suspects);
+  }
+
+  /** The one that failed least: those that never pass do not hold up the one that failed by chance. */
+  #takeSuspect(): Kept | undefined {
+    if (this.#givingUp.signal.aborted) return undefined;
+    const fewest = Math.min(...this.#suspects.map(({ failures }) => failures));
+    const index = this.#suspects.findIndex(({ failures }) => failures === fewest);
+    return index === -1 ? undefined : this.#suspects.splice(index, 1)[0];
+  }
+
+  /** As many as one call carries. */
   #takeBatch(): Kept[] {
-    const nowMs = performance.now();
-    const due = this.#suspects.findIndex(({ dueAtMs }) => dueAtMs <= nowMs);
-    if (due !== -1) return this.#suspects.splice(due, 1);
     let bytes = 0;
     const tooMuch = this.#waiting.findIndex((kept, index) => {
       bytes += kept.bytes;
@@ -185,14 +223,10 @@ export class Reports {
     return this.#waiting.splice(0, tooMuch === -1 ? this.#waiting.length : tooMuch);
   }
 
-  /** Until the next suspect is due, or another result comes, which need not wait. */
-  async #untilDue(signal: AbortSignal): Promise<void> {
-    const dueAtMs = Math.min(...this.#suspects.map((kept) => kept.dueAtMs));
-    const due = new AbortController();
-    const timer = setTimeout(() => due.abort(), dueAtMs - performance.now());
-    const isWoken = () => signal.aborted || this.#waiting.length > 0;
-    await this.#condition.until(isWoken, due.signal);
-    clearTimeout(timer);
+  #abandon(kept: Kept[]): void {
+    for (const one of kept.splice(0)) {
+      this.#acknowledge(one, 'stopped before its result was delivered');
+    }
   }
 
   /** The task must not wait for its timeout because its result can't be sent: it fails, and says why. */
@@ -220,6 +254,7 @@ export class Reports {
       },
     };
     this.#waiting.unshift({ ...kept, report, isRefusal: true });
+    this.#wake();
   }
 
   #acknowledge({ report, bytes, heard }: Kept, trouble: string | null = null): void {
