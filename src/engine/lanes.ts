@@ -121,15 +121,27 @@ export class Lanes {
     const { lane } = use.window;
     const queue = this.#queueOf(lane.queue);
     // Those that were free until now count as well.
-    if (!queue.isEntered) {
-      queue.isEntered = true;
-      const free = [...queue.lanes.values()];
-      await Promise.all(free.map((known) => this.#entering.add(this.#entry(known, nowMs))));
-    }
+    if (!queue.isEntered) await this.#enterFree(queue, nowMs);
     const entered: KnownLane = { lane, untilMs: startsAtMs(use, nowMs) + keptForMs };
     if (!(await this.#entering.add(this.#entry(entered, nowMs)))) return refusalFor(lane.queue);
     this.#remember(queue, routingGroupKey(lane), entered);
     return null;
+  }
+
+  /** Also those that are used, or used for longer, while the others are written. */
+  async #enterFree(queue: KnownQueue, nowMs: number): Promise<void> {
+    const written = new Map<KnownLane, number>();
+    while (!queue.isEntered) {
+      const free = [...queue.lanes.values()].filter(
+        (known) => written.get(known) !== known.untilMs,
+      );
+      if (free.length === 0) {
+        queue.isEntered = true;
+        return;
+      }
+      for (const known of free) written.set(known, known.untilMs);
+      await this.#entering.addAll(free.map((known) => this.#entry(known, nowMs)));
+    }
   }
 
   #entry({ lane, untilMs }: KnownLane, nowMs: number): EnteringLane {
