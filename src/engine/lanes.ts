@@ -1,7 +1,7 @@
 import { routingGroupKey, type Lane } from '../domain/lane.js';
 import type { Refusal } from '../protocol/problem-wire.js';
 import { Batcher } from '../runtime/batcher.js';
-import { enterLanes, purgeLanes, type EnteringLane } from '../store/lanes.js';
+import { enterLanes, purgeLanes, type EnteringLane, type Purged } from '../store/lanes.js';
 import { approximateNow, instant, judgeDatabaseFailure, type EngineContext } from './context.js';
 import type { QueueDirectory } from './queue-directory.js';
 
@@ -17,7 +17,12 @@ const freeLanes = 16;
 const leastWithFree = 1_000;
 /** Past this many, all are forgotten here, and entered again when they are used. */
 const maxRemembered = 100_000;
-const purgedAtOnce = 5_000;
+/** The count of a queue is locked meanwhile: whoever enters a further lane of it waits. */
+const purgedAtOnce = 1_000;
+/** Then the sweep goes on with other work, and the next tick with what is left. */
+const purgeForMs = 2_000;
+/** A full queue that had nothing to forget is not asked again for this long. */
+const purgeAgainMs = 1_000;
 const retryAfterSeconds = 60;
 
 /** A task as far as its lane goes. */
@@ -37,6 +42,8 @@ interface KnownQueue {
   readonly lanes: Map<string, KnownLane>;
   /** Its lanes are in Postgres. */
   isEntered: boolean;
+  /** Until then it is not purged because it is full. */
+  nextPurgeMs: number;
 }
 
 /**
@@ -59,7 +66,7 @@ export class Lanes {
     this.#settings = settings;
     this.#isServing = isServing;
     this.#entering = new Batcher({
-      flush: (lanes) => enterLanes(context.db, lanes, instant(context)),
+      flush: (lanes) => this.#enterAll(lanes),
       maxItems: 1_000,
       judge: judgeDatabaseFailure,
     });
@@ -78,9 +85,42 @@ export class Lanes {
 
   /** Those that were not used for a while give up their places, some at a time. */
   async purge(): Promise<void> {
+    const endMs = performance.now() + purgeForMs;
+    let seen: number;
+    do ({ seen } = await this.#purge());
+    while (seen === purgedAtOnce && performance.now() < endMs);
+  }
+
+  async #purge(queues?: readonly string[]): Promise<Purged> {
     const { db, log } = this.#context;
-    const purged = await purgeLanes(db, purgedAtOnce, keptForMs, instant(this.#context));
+    const what = { limit: purgedAtOnce, keptForMs, ...(queues !== undefined && { queues }) };
+    const done = await purgeLanes(db, what, instant(this.#context));
+    const { purged } = done;
     if (purged > 0) log.debug({ purged }, 'forgot lanes that were not used');
+    return done;
+  }
+
+  /** A queue that is full first forgets lanes that were not used. */
+  async #enterAll(lanes: readonly EnteringLane[]): Promise<boolean[]> {
+    const { db } = this.#context;
+    const areIn = await enterLanes(db, lanes, instant(this.#context));
+    const refused = lanes.filter((_, index) => areIn[index] === false);
+    if (refused.length === 0 || !(await this.#makeRoom(refused))) return areIn;
+    const again = (await enterLanes(db, refused, instant(this.#context))).values();
+    return areIn.map((isIn) => isIn || again.next().value === true);
+  }
+
+  async #makeRoom(refused: readonly EnteringLane[]): Promise<boolean> {
+    const nowMs = performance.now();
+    const full = [...new Set(refused.map(({ queue }) => queue))].filter(
+      (name) => this.#queueOf(name).nextPurgeMs <= nowMs,
+    );
+    if (full.length === 0) return false;
+    const { seen, purged } = await this.#purge(full);
+    if (seen < purgedAtOnce) {
+      for (const name of full) this.#queueOf(name).nextPurgeMs = nowMs + purgeAgainMs;
+    }
+    return purged > 0;
   }
 
   #nowMs(): number {
@@ -121,15 +161,27 @@ export class Lanes {
     const { lane } = use.window;
     const queue = this.#queueOf(lane.queue);
     // Those that were free until now count as well.
-    if (!queue.isEntered) {
-      queue.isEntered = true;
-      const free = [...queue.lanes.values()];
-      await Promise.all(free.map((known) => this.#entering.add(this.#entry(known, nowMs))));
-    }
+    if (!queue.isEntered) await this.#enterFree(queue, nowMs);
     const entered: KnownLane = { lane, untilMs: startsAtMs(use, nowMs) + keptForMs };
     if (!(await this.#entering.add(this.#entry(entered, nowMs)))) return refusalFor(lane.queue);
     this.#remember(queue, routingGroupKey(lane), entered);
     return null;
+  }
+
+  /** Also those that are used, or used for longer, while the others are written. */
+  async #enterFree(queue: KnownQueue, nowMs: number): Promise<void> {
+    const written = new Map<KnownLane, number>();
+    while (!queue.isEntered) {
+      const free = [...queue.lanes.values()].filter(
+        (known) => written.get(known) !== known.untilMs,
+      );
+      if (free.length === 0) {
+        queue.isEntered = true;
+        return;
+      }
+      for (const known of free) written.set(known, known.untilMs);
+      await this.#entering.addAll(free.map((known) => this.#entry(known, nowMs)));
+    }
   }
 
   #entry({ lane, untilMs }: KnownLane, nowMs: number): EnteringLane {
@@ -139,7 +191,7 @@ export class Lanes {
   #queueOf(name: string): KnownQueue {
     let queue = this.#queues.get(name);
     if (queue === undefined) {
-      queue = { lanes: new Map(), isEntered: false };
+      queue = { lanes: new Map(), isEntered: false, nextPurgeMs: 0 };
       this.#queues.set(name, queue);
     }
     return queue;

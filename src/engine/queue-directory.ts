@@ -5,7 +5,7 @@ import { findLimitsChanged, findLimitsNamed } from '../store/limits.js';
 import { ensureQueues, findConfigured, findQueue, type ConfiguredRow } from '../store/queues.js';
 import { findUnsettled, settle } from '../store/unsettled.js';
 import type { Checkpoints } from './checkpoints.js';
-import { approximateNow, instant, type EngineContext } from './context.js';
+import { approximateNow, instant, patiently, type EngineContext } from './context.js';
 import { pauseLeftMs } from './queue-pause.js';
 
 /** A change that committed late may be older than one already seen. */
@@ -138,7 +138,7 @@ export class QueueDirectory {
         this.doubt();
         return false;
       }
-      await settle(db, unsettled, configured);
+      await patiently(() => settle(db, unsettled, configured));
     }
     this.#settledDoubts = Math.max(this.#settledDoubts, doubts);
     return true;

@@ -5,7 +5,7 @@ import {
   type SubmissionLimit,
 } from '../domain/submission-limit.js';
 import type { Caller } from '../protocol/caller.js';
-import { Batcher } from '../runtime/batcher.js';
+import { Batcher, type Settled } from '../runtime/batcher.js';
 import { findByKey } from '../store/find-by-key.js';
 import type { NewTask, Submitted } from '../store/new-task.js';
 import {
@@ -73,17 +73,35 @@ export class SubmissionLimits {
     });
   }
 
-  /** Writes it, unless it is over a limit. */
-  async pass(
-    task: NewTask,
+  /**
+   * Writes those that are over no limit, in their order. One answer for each of all. When `write` rejects,
+   * nothing was written.
+   */
+  async pass<Task extends NewTask, Outcome extends { readonly kind: string }>(
+    tasks: readonly Task[],
     { owner }: Caller,
-    write: () => Promise<Submitted>,
-  ): Promise<Submitted | OverLimit> {
-    const verdict = await this.#submissions.add({ task, owner });
-    if (verdict.kind === 'answered') return verdict.answer;
-    const submitted = await write();
-    if (submitted.kind !== 'created') await this.#giveBack(verdict.spent);
-    return submitted;
+    write: (passed: readonly Task[]) => Promise<readonly Settled<Outcome>[]>,
+  ): Promise<readonly Settled<Outcome | Submitted | OverLimit>[]> {
+    const verdicts = await this.#submissions.settleAll(tasks.map((task) => ({ task, owner })));
+    const passed = tasks.filter((_, n) => spentOn(verdicts[n]) !== null);
+    const spent = verdicts.flatMap((verdict) => spentOn(verdict) ?? []);
+    const written = await write(passed).catch(async (error: unknown) => {
+      await this.#giveBack(spent);
+      throw error;
+    });
+    const unused: SubmissionReturn[] = [];
+    const answers = written.values();
+    const all = verdicts.map((verdict) => {
+      if (verdict.kind === 'failed') return verdict;
+      if (verdict.outcome.kind === 'answered') return done(verdict.outcome.answer);
+      const answer = answers.next().value;
+      if (answer === undefined) throw new Error('a submit was not answered');
+      const madeNone = answer.kind === 'done' && answer.outcome.kind !== 'created';
+      if (madeNone) unused.push(...verdict.outcome.spent);
+      return answer;
+    });
+    await this.#giveBack(unused);
+    return all;
   }
 
   /** Users first: one who is over a limit takes nothing from the others with the same key. */
@@ -177,6 +195,17 @@ export class SubmissionLimits {
       this.#context.log.debug({ err: error }, 'submissions that made no task go on counting');
     });
   }
+}
+
+/** Null: it did not pass. */
+function spentOn(verdict: Settled<Verdict> | undefined): readonly SubmissionReturn[] | null {
+  return verdict?.kind === 'done' && verdict.outcome.kind === 'passed'
+    ? verdict.outcome.spent
+    : null;
+}
+
+function done<Outcome>(outcome: Outcome): Settled<Outcome> {
+  return { kind: 'done', outcome };
 }
 
 function keyOf({ owner }: Submission): string {

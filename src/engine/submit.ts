@@ -11,7 +11,11 @@ import { defaultMaxRetries, defaultTimeoutSeconds } from '../domain/retry-policy
 import { scheduleFaults } from '../domain/schedule.js';
 import type { Caller } from '../protocol/caller.js';
 import type { TaskEvent } from '../protocol/events.js';
-import { invalidRequest, refusalOf } from '../protocol/problem-wire.js';
+import {
+  invalidRequest,
+  refusalOf,
+  type Refusal as LaneRefusal,
+} from '../protocol/problem-wire.js';
 import type { Receipt, SubmitOutcome, TaskDraft } from '../protocol/tasks-api.js';
 import type { Offer, Window } from '../ready/ready-queue.js';
 import { Batcher, type BatcherOptions, type Settled } from '../runtime/batcher.js';
@@ -63,7 +67,13 @@ interface Prepared extends NewTask {
 type Judged = Prepared | Refusal;
 
 /** What became of one task: one that failed sinks no other. */
-type Answer = Settled<Submitted | OverLimit>;
+type Answer = Settled<Submitted | OverLimit | NoLane>;
+
+/** Its queue has as many lanes as it may have, and none for it. */
+interface NoLane {
+  readonly kind: 'no_lane';
+  readonly refusal: LaneRefusal;
+}
 
 interface Made {
   readonly task: Prepared;
@@ -128,9 +138,7 @@ export class Submit {
   }
 
   async submitMany(drafts: readonly TaskDraft[], caller: Caller): Promise<SubmitOutcome[]> {
-    let judged: readonly Judged[] = drafts.map((draft) => this.#judge(draft, caller));
-    const areKnown = this.#parts.lanes.areKnown(judged.filter(isPrepared));
-    if (!areKnown) judged = await this.#enterLanes(judged);
+    const judged = drafts.map((draft) => this.#judge(draft, caller));
     const tasks = judged.filter(isPrepared);
     const settled = await this.#pass(tasks, caller);
     throwWhatSinksAll(settled);
@@ -153,20 +161,16 @@ export class Submit {
     return this.#findReached(draft, caller) ?? this.#prepare(draft, caller);
   }
 
-  /** Without those of further lanes than their queues may have. A repeat is answered nevertheless. */
-  async #enterLanes(judged: readonly Judged[]): Promise<readonly Judged[]> {
-    const tasks = judged.filter(isPrepared);
+  /** For each, in order: null, or why it enters no lane. A repeat is answered nevertheless. */
+  async #enterLanes(tasks: readonly Prepared[]): Promise<(NoLane | null)[]> {
     const refusals = await this.#parts.lanes.enter(tasks);
     const refused = tasks.filter((_, index) => refusals[index] !== null);
     const keyed = refused.filter(({ idempotency }) => idempotency !== null);
     const known =
       keyed.length === 0 ? null : await findByKey(this.#context.db, keyed, instant(this.#context));
-    const refusalOf = new Map(tasks.map((task, index) => [task, refusals[index] ?? null]));
-    return judged.map((one) => {
-      const refusal = isPrepared(one) ? (refusalOf.get(one) ?? null) : null;
-      if (!isPrepared(one) || refusal === null || known?.has(one.taskId) === true) return one;
-      this.#refusals.note('queue_max_lanes');
-      return { kind: 'refused', ...refusal };
+    return tasks.map(({ taskId }, index) => {
+      const refusal = refusals[index] ?? null;
+      return refusal === null || known?.has(taskId) === true ? null : { kind: 'no_lane', refusal };
     });
   }
 
@@ -179,12 +183,23 @@ export class Submit {
 
   async #pass(tasks: readonly Prepared[], caller: Caller): Promise<readonly Answer[]> {
     if (this.#limits.areOff) return this.#accept(tasks);
-    return Promise.all(
-      tasks.map((task) => settle(this.#limits.pass(task, caller, () => this.#acceptOne(task)))),
-    );
+    return this.#limits.pass(tasks, caller, (passed) => this.#accept(passed));
   }
 
-  async #accept(tasks: readonly Prepared[]): Promise<readonly Answer[]> {
+  /** A lane is entered for what no limit refuses. Rejects when the lanes could not be entered. */
+  async #accept(tasks: readonly Prepared[]): Promise<readonly Settled<Submitted | NoLane>[]> {
+    if (this.#parts.lanes.areKnown(tasks)) return this.#acceptInLanes(tasks);
+    const refusals = await this.#enterLanes(tasks);
+    const entered = tasks.filter((_, index) => refusals[index] === null);
+    const answers = (await this.#acceptInLanes(entered)).values();
+    return refusals.flatMap((refusal): Settled<Submitted | NoLane>[] => {
+      if (refusal !== null) return [{ kind: 'done', outcome: refusal }];
+      const { value } = answers.next();
+      return value === undefined ? [] : [value];
+    });
+  }
+
+  async #acceptInLanes(tasks: readonly Prepared[]): Promise<readonly Settled<Submitted>[]> {
     const members = tasks.filter(isMember);
     if (members.length === 0) return this.#batcher.settleAll(tasks);
     const others = tasks.filter((task) => !isMember(task));
@@ -195,10 +210,6 @@ export class Submit {
     const asked = [...others, ...members];
     const answerOf = new Map(answers.flat().map((answer, n) => [asked[n], answer]));
     return tasks.flatMap((task) => answerOf.get(task) ?? []);
-  }
-
-  #acceptOne(task: Prepared): Promise<Submitted> {
-    return (isMember(task) ? this.#members : this.#batcher).add(task);
   }
 
   /** Not for those who pass ceilings, nor for what may be a repeat, which is answered. */
@@ -221,6 +232,10 @@ export class Submit {
     if (submitted.kind === 'over_limit') {
       this.#refusals.note('submission_limit');
       return { ...submitted, kind: 'refused', code: 'refused' };
+    }
+    if (submitted.kind === 'no_lane') {
+      this.#refusals.note('queue_max_lanes');
+      return { ...submitted.refusal, kind: 'refused' };
     }
     if (submitted.kind !== 'refused') return toOutcome(task, submitted);
     this.#parts.admission.reached.note(task.priority, submitted);
@@ -378,14 +393,6 @@ class WindowCache {
       return latest;
     }
     return (this.#latest = { lane: { queue, taskType, capabilities }, priority });
-  }
-}
-
-async function settle<Outcome>(outcome: Promise<Outcome>): Promise<Settled<Outcome>> {
-  try {
-    return { kind: 'done', outcome: await outcome };
-  } catch (error) {
-    return { kind: 'failed', error };
   }
 }
 

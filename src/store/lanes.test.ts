@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 import { atSecond, seedTask, zero } from '../../test/store/seed.js';
 import { describeOnEveryDatabase, describeOnPostgres } from '../../test/store/support.js';
 import { defaultQueueSettings } from '../domain/queue-settings.js';
-import type { Database } from './database.js';
+import type { Database, Instant } from './database.js';
 import { enterLanes, purgeLanes, type EnteringLane } from './lanes.js';
 import { putQueue } from './queues.js';
 
@@ -25,6 +25,11 @@ async function allow(db: Database, maxLanes: number): Promise<void> {
 
 async function counted(db: Database): Promise<unknown[]> {
   return db.query('select queue, lanes from sluice.lane_counts order by queue');
+}
+
+async function purge(db: Database, now: Instant): Promise<number> {
+  const { purged } = await purgeLanes(db, { limit: 10, keptForMs: minuteMs }, now);
+  return purged;
 }
 
 describeOnEveryDatabase('lanes', (db) => {
@@ -56,19 +61,35 @@ describeOnEveryDatabase('lanes', (db) => {
     await enterLanes(db(), [lane('a'), lane('b'), lane('c')], zero);
     await seedTask(db(), { queue: 'q', taskType: 'b', status: 'queued' });
     await enterLanes(db(), [lane('c')], atSecond(30));
-    expect(await purgeLanes(db(), 10, minuteMs, atSecond(59))).toBe(0);
-    expect(await purgeLanes(db(), 10, minuteMs, atSecond(61))).toBe(1);
+    expect(await purge(db(), atSecond(59))).toBe(0);
+    expect(await purge(db(), atSecond(61))).toBe(1);
     expect(await counted(db())).toEqual([{ queue: 'q', lanes: 2 }]);
-    expect(await purgeLanes(db(), 10, minuteMs, atSecond(91))).toBe(1);
-    expect(await purgeLanes(db(), 10, minuteMs, atSecond(3_600))).toBe(0);
+    expect(await purge(db(), atSecond(91))).toBe(1);
+    expect(await purge(db(), atSecond(3_600))).toBe(0);
     expect(await enterLanes(db(), [lane('d'), lane('e'), lane('f')], atSecond(100))).toEqual([
       ...[true, true, false],
     ]);
   });
 
+  it('R-HA3: lanes of named queues are purged alone, so many at once', async () => {
+    const types = ['a', 'b', 'c'];
+    const lanes = types.flatMap((type) => [lane(type), lane(type, { queue: 'other' })]);
+    await enterLanes(db(), lanes, zero);
+    await seedTask(db(), { queue: 'q', taskType: 'a', status: 'queued' });
+    const some = { limit: 2, keptForMs: minuteMs, queues: ['q'] };
+    const first = await purgeLanes(db(), some, atSecond(61));
+    const second = await purgeLanes(db(), some, atSecond(61));
+    expect([first.seen, second.seen]).toEqual([2, 1]);
+    expect(first.purged + second.purged).toBe(2);
+    expect(await counted(db())).toEqual([
+      { queue: 'other', lanes: 3 },
+      { queue: 'q', lanes: 1 },
+    ]);
+  });
+
   it('leaves no count of a queue without lanes', async () => {
     await enterLanes(db(), [lane('a')], zero);
-    await purgeLanes(db(), 10, minuteMs, atSecond(61));
+    await purge(db(), atSecond(61));
     expect(await counted(db())).toEqual([]);
   });
 });
@@ -82,7 +103,7 @@ describeOnPostgres('lanes over many connections', (postgres) => {
     );
     const answers = await Promise.all([
       ...rounds.map((lanes) => enterLanes(db, lanes, zero)),
-      ...rounds.map(() => purgeLanes(db, 5, minuteMs, zero)),
+      ...rounds.map(() => purgeLanes(db, { limit: 5, keptForMs: minuteMs }, zero)),
     ]);
     expect(answers.flat()).toContain(false);
     const rows = await db.query('select from sluice.lanes');

@@ -61,7 +61,9 @@ export async function enterLanes(
 /** Index: lanes_kept. Whoever is at one of them keeps it for this time. */
 const dueSql = `
 select distinct queue from (
-  select queue from sluice.lanes where kept_until <= coalesce($1::timestamptz, now())
+  select queue from sluice.lanes
+  where kept_until <= coalesce($1::timestamptz, now())
+    and ($3::text[] is null or queue = any($3::text[]))
   order by kept_until limit $2
 ) as due
 order by queue`;
@@ -97,7 +99,24 @@ with due as materialized (
   from (select queue, count(*)::integer as n from gone group by queue) as gone
   where c.queue = gone.queue
 )
-select count(*)::integer as purged from gone`;
+select (select count(*) from due)::integer as seen, (select count(*) from gone)::integer as purged`;
+
+export interface Purge {
+  /** So many lanes are looked at. */
+  readonly limit: number;
+  /** One that holds something is kept for this long. */
+  readonly keptForMs: number;
+  /** Absent: of all queues. */
+  readonly queues?: readonly string[];
+}
+
+export interface Purged {
+  /** As many as the limit: there may be more. */
+  readonly seen: number;
+  readonly purged: number;
+}
+
+const none: Purged = { seen: 0, purged: 0 };
 
 /**
  * Forgets lanes that were not entered for a while and hold nothing, so many at once. The counts are locked
@@ -105,19 +124,18 @@ select count(*)::integer as purged from gone`;
  */
 export async function purgeLanes(
   db: Database,
-  limit: number,
-  keptForMs: number,
+  { limit, keptForMs, queues: of }: Purge,
   now: Instant,
-): Promise<number> {
+): Promise<Purged> {
   return db.transaction(async (tx) => {
-    const due = await tx.query<{ queue: string }>(dueSql, [now, limit]);
-    if (due.length === 0) return 0;
+    const due = await tx.query<{ queue: string }>(dueSql, [now, limit, of ?? null]);
+    if (due.length === 0) return none;
     const queues = due.map(({ queue }) => queue);
     await tx.query(lockCountsSql, [queues]);
-    const [row] = await tx.query<{ purged: number }>(purgeSql, [now, queues, limit, keptForMs]);
+    const [row] = await tx.query<Purged>(purgeSql, [now, queues, limit, keptForMs]);
     await tx.query('delete from sluice.lane_counts where queue = any($1::text[]) and lanes = 0', [
       queues,
     ]);
-    return row?.purged ?? 0;
+    return row ?? none;
   });
 }

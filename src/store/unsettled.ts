@@ -26,7 +26,8 @@ export async function findUnsettled(db: Queryable): Promise<Unsettled[]> {
 
 /**
  * The ready queue has these changes. One that was made since stays unsettled, and so do all when the contents
- * that have them are of an older generation: whoever fills it anew tells it.
+ * that have them are of an older generation: whoever fills it anew tells it. Rows are locked in the order in
+ * which "sluice.unsettle" locks them.
  */
 export async function settle(
   db: Queryable,
@@ -34,11 +35,17 @@ export async function settle(
   { generation, lastGrant }: Settled,
 ): Promise<void> {
   await db.query(
-    `update sluice.unsettled known set
+    `with held as materialized (
+       select known.queue from sluice.unsettled known
+       join unnest($1::text[], $2::bigint[]) as told (queue, change) using (queue, change)
+       where settled_at is null
+         and exists (select from sluice.generation where number = $3::bigint)
+       order by known.queue collate "default"
+       for update of known
+     )
+     update sluice.unsettled known set
        generation = $3::bigint, last_grant = $4::bigint, settled_at = now()
-     from unnest($1::text[], $2::bigint[]) as told (queue, change)
-     where known.queue = told.queue and known.change = told.change and settled_at is null
-       and exists (select from sluice.generation where number = $3::bigint)`,
+     from held where known.queue = held.queue`,
     [
       column(changes, ({ queue }) => queue.name),
       column(changes, ({ change }) => change),

@@ -97,4 +97,38 @@ describeOnPostgres('lanes of many servers', (server) => {
     const again = await submitTypes(other, queue, 100, 20);
     expect(again.every(({ kind }) => kind === 'accepted')).toBe(true);
   });
+
+  it('R-HA3: a full queue forgets lanes that were not used before it refuses further ones', async () => {
+    const engine = await server().open({ settings: { retentionIntervalMs: 3_600_000 } });
+    const queue = freshQueue();
+    await setMaxLanes(engine, queue, 3);
+    await submitTypes(engine, queue, 0, 3);
+    await server().sql(`delete from sluice.tasks where queue = $1 and task_type in ('t0', 't1')`, [
+      queue,
+    ]);
+    await server().sql(
+      `update sluice.lanes set kept_until = now() - interval '1 s' where queue = $1`,
+      [queue],
+    );
+    const outcomes = await submitTypes(engine, queue, 10, 3);
+    expect(outcomes.filter(({ kind }) => kind === 'accepted')).toHaveLength(2);
+  });
+
+  it('R-HA3: one tick forgets more lanes than one statement does', async () => {
+    const queue = freshQueue();
+    await server().sql(
+      `with made as (
+         insert into sluice.lanes (queue, task_type, capabilities, kept_until)
+         select $1, 't' || n, '{}', now() - interval '1 s' from generate_series(1, 2500) as n
+       )
+       insert into sluice.lane_counts (queue, lanes) values ($1, 2500)`,
+      [queue],
+    );
+    // Its first tick is its last for an hour.
+    await server().open({ settings: { retentionIntervalMs: 3_600_000 } });
+    await until('all lanes are forgotten', async () => {
+      const counts = await server().sql('select from sluice.lane_counts where queue = $1', [queue]);
+      return counts.length === 0;
+    });
+  });
 });

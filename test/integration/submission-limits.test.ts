@@ -173,6 +173,43 @@ describeOnPostgres('submission limits', (server) => {
     expect(message).toContain('All callers without an API key together may submit 3 tasks');
   });
 
+  it('R-HA3: what a limit refuses takes no lane, and what finds no lane counts for no limit', async () => {
+    const { engine } = under;
+    const caller = freshCaller();
+    const queue = freshQueue();
+    const lanes = () => server().sql('select from sluice.lanes where queue = $1', [queue]);
+    const types = (count: number) =>
+      Array.from({ length: count }, (_, index) => ({ taskType: `t${String(index)}`, queue }));
+    await engine.putQueue(queue, { maxLanes: 2 });
+    const outcomes = await engine.submitMany(types(4), caller);
+    expect(outcomes.map((one) => (one.kind === 'refused' ? one.code : one.kind))).toEqual([
+      ...['accepted', 'accepted', 'too_many_lanes', 'refused'],
+    ]);
+    // The third of its three was given back.
+    expect(countOf(await engine.submitMany(types(2), caller))).toBe(1);
+    await engine.putQueue(queue, { maxLanes: 9 });
+    const refused = await engine.submitMany(types(9), caller);
+    expect(countOf(refused)).toBe(0);
+    expect(await lanes()).toHaveLength(2);
+  });
+
+  it('R-WO2: members of a workflow of several types stay in their order', async () => {
+    const { engine } = under;
+    const queue = freshQueue();
+    await engine.putQueue(queue, { maxLanes: 9 });
+    await engine.submit({ taskType: 'known', queue }, freshCaller());
+    const workflowId = `flow of ${queue}`;
+    const members = ['new', 'known', 'newer'].map((taskType) => ({ taskType, queue, workflowId }));
+    const worker = await TestWorker.register(engine, { queues: [queue], taskTypes: ['*'] });
+    await worker.complete(await worker.takeOne());
+    expect(countOf(await engine.submitMany(members, freshCaller()))).toBe(3);
+    for (const { taskType } of members) {
+      const member = await worker.takeOne();
+      expect(member.taskType).toBe(taskType);
+      await worker.complete(member);
+    }
+  });
+
   it('R-WO2: members of a workflow stay in the order they were submitted in', async () => {
     const { engine } = under;
     const queue = freshQueue();

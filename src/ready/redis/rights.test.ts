@@ -2,6 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
+import { LocalBus } from '../../runtime/bus.js';
 import { silentLog } from '../../runtime/log.js';
 import {
   askRedis,
@@ -9,6 +10,7 @@ import {
   type RunningRedis,
 } from '../../../test/support/services/redis-server.js';
 import { openRedis } from './connection.js';
+import { RedisReadyQueue } from './redis-ready-queue.js';
 import { findMissingRight, probeScript } from './rights.js';
 
 const prefix = 'sluice:{test}:';
@@ -39,6 +41,7 @@ describe('R-CH14: what a user may not do is named', () => {
     ['nothing, with what the documentation names', [], null],
     ['scripts', ['-@scripting'], /eval/],
     ['a command inside of a script', ['-zpopmin'], /ZPOPMIN/],
+    ['to search for keys', ['-scan'], /NOPERM.*scan/],
     ['our keys', ['resetkeys', '~other:*'], /NOPERM|can't access/],
     ['to publish', ['-publish'], /publish/],
     ['to subscribe', ['-subscribe'], /subscribe/],
@@ -59,5 +62,25 @@ describe('R-CH14: what a user may not do is named', () => {
       await connection.close();
     }
     expect(await askRedis(redis.url, 'keys', '*')).toEqual([]);
+  });
+
+  it('a right to search that is taken away later', async () => {
+    const changeUser = (...rules: string[]) => askRedis(redis.url, 'acl', 'setuser', 'u', ...rules);
+    await changeUser('reset', 'on', '>p', ...needed);
+    const warned: unknown[] = [];
+    const log = { ...silentLog, warn: (...said: unknown[]) => void warned.push(said) };
+    const connection = await openRedis(`redis://u:p@127.0.0.1:${redis.port}`, silentLog, prefix);
+    const queue = new RedisReadyQueue({ connection, bus: new LocalBus(), prefix, log });
+    try {
+      await changeUser('-scan');
+      expect(await queue.beginRestore(1)).toBe('yours');
+      const nothing = { limits: [], queues: [], levels: [], running: [], behind: [] };
+      expect(await queue.restore({ generation: 1, ...nothing })).toBe(false);
+      expect(queue.trouble()).toMatch(/^Redis refuses: NOPERM.*scan.*ACL SETUSER/);
+      expect(JSON.stringify(warned)).toMatch(/NOPERM.*scan.*Redis does not serve the ready queue/);
+    } finally {
+      await queue.close();
+      await connection.close();
+    }
   });
 });

@@ -75,9 +75,16 @@ export async function findMissingRight(
   const key = `${prefix}rights`;
   return (
     (await refusalOf(client.eval(probeScript, 1, key))) ??
+    (await refusalOf(searchOnce(client, key))) ??
     (await refusalOf(client.publish(`${prefix}bus`, ''))) ??
     refusalOf(listenOnce(client, `${prefix}bus`))
   );
+}
+
+/** On every node that is searched when older contents are discarded. */
+async function searchOnce(client: RedisClient, key: string): Promise<void> {
+  const nodes = client instanceof Cluster ? client.nodes('master') : [client];
+  await Promise.all(nodes.map((node) => node.scan('0', 'MATCH', key, 'COUNT', 1)));
 }
 
 /** On a connection of its own: one that listens can't do much else. */

@@ -1,4 +1,4 @@
-import { Cluster } from 'ioredis';
+import { Cluster, type Redis } from 'ioredis';
 import type { Clock } from '../../runtime/clock.js';
 import type { Logger } from '../../runtime/log.js';
 import type { RedisConnection } from './connection.js';
@@ -95,10 +95,20 @@ export class ScriptRunner {
     for (const node of client instanceof Cluster ? client.nodes('master') : [client]) {
       let cursor = '0';
       do {
-        const [next, found] = await unlessClosed(node.scan(cursor, 'MATCH', match, 'COUNT', 1_000));
+        const [next, found] = await this.#search(node, cursor, match);
         yield found;
         cursor = next;
       } while (cursor !== '0');
+    }
+  }
+
+  async #search(node: Redis, cursor: string, match: string): Promise<[string, string[]]> {
+    try {
+      return await node.scan(cursor, 'MATCH', match, 'COUNT', 1_000);
+    } catch (error) {
+      if (!(error instanceof Error)) throw error;
+      this.#note(error);
+      throw new RedisAwayError(error.message, { cause: error });
     }
   }
 
@@ -138,14 +148,6 @@ function troubleOf(error: Error): string {
  */
 const notNow =
   /\b(READONLY|LOADING|CLUSTERDOWN|MASTERDOWN|TRYAGAIN|MOVED|ASK|BUSY|NOREPLICAS|MISCONF|OOM|UNKILLABLE|non local key)\b/;
-
-async function unlessClosed<T>(answer: Promise<T>): Promise<T> {
-  try {
-    return await answer;
-  } catch (error) {
-    throw new RedisAwayError(String(error), { cause: error });
-  }
-}
 
 function isAway(error: Error): boolean {
   // Whatever is not an answer of Redis is the lack of one: closed, refused, timed out.
