@@ -33,6 +33,7 @@ async function asks(size: number, felt: Pressure): Promise<number[]> {
     registration: {},
     log: silentLog,
     onKeyRefused: () => undefined,
+    onRegisteredAgain: () => undefined,
   });
   await session.open(new AbortController().signal);
   const loop = new ClaimLoop({

@@ -1,8 +1,7 @@
 import { claimSize, maxClaim, memoryState, type MemoryState } from '../domain/claim-size.js';
-import type { PollAnswer } from '../protocol/workers-api.js';
 import { asLogged, pause } from './backoff.js';
 import { tell, type WorkerObserver } from './observer.js';
-import { PollLoop, type PollOptions } from './poll-loop.js';
+import { PollLoop, type Polled, type PollOptions } from './poll-loop.js';
 import type { PressureGauge } from './pressure.js';
 import type { Reports } from './reports.js';
 
@@ -117,7 +116,7 @@ export class ClaimLoop extends PollLoop {
     this.#polls += 1;
     if (mode === 'wait') this.#isWaiting = true;
     slots.promise(asked);
-    let answer: PollAnswer;
+    let answer: Polled;
     try {
       answer = await this.poll(asked, mode === 'wait' ? this.longWaitMs : 0);
     } catch (error) {

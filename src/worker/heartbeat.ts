@@ -1,4 +1,4 @@
-import type { Heartbeat, HeartbeatAnswer } from '../protocol/workers-api.js';
+import type { HeartbeatAnswer } from '../protocol/workers-api.js';
 import type { Logger } from '../runtime/log.js';
 import { Loop } from '../runtime/loop.js';
 import { asLogged, isKeyRefused, retryDelayMs } from './backoff.js';
@@ -7,8 +7,7 @@ import { within } from './within.js';
 export interface HeartbeatOptions {
   /** Read before every beat: a new registration may bring new terms. */
   readonly terms: () => { readonly heartbeatIntervalMs: number; readonly leaseMs: number };
-  readonly compose: () => Heartbeat;
-  readonly send: (beat: Heartbeat) => Promise<HeartbeatAnswer>;
+  readonly send: () => Promise<HeartbeatAnswer>;
   readonly onAnswer: (answer: HeartbeatAnswer) => void;
   /** No beat has arrived for so long that the leases are about to lapse. */
   readonly onSilence: () => void;
@@ -45,12 +44,12 @@ export class HeartbeatLoop {
   }
 
   async #beat(): Promise<number> {
-    const { terms, compose, send, onAnswer, log } = this.#options;
+    const { terms, send, onAnswer, log } = this.#options;
     const { heartbeatIntervalMs } = terms();
     const sentAt = performance.now();
     try {
       // A beat that hangs must not keep the next from being sent.
-      const answer = await within(heartbeatIntervalMs, send(compose()));
+      const answer = await within(heartbeatIntervalMs, send());
       this.#failures = 0;
       this.#heardAt(sentAt);
       onAnswer(answer);

@@ -1,4 +1,5 @@
 import { setMaxListeners } from 'node:events';
+import type { WorkerId } from '../domain/ids.js';
 import type { PollAnswer } from '../protocol/workers-api.js';
 import type { Logger } from '../runtime/log.js';
 import { Loop } from '../runtime/loop.js';
@@ -6,10 +7,13 @@ import { asLogged, isKeyRefused, pause, retryDelayMs } from './backoff.js';
 import type { Session } from './session.js';
 import type { Slots } from './slots.js';
 
+/** With the id that it was asked under. */
+export type Polled = PollAnswer & { readonly workerId: WorkerId };
+
 export interface PollOptions {
   readonly session: Session;
   readonly slots: Slots;
-  readonly onAnswer: (answer: PollAnswer) => void;
+  readonly onAnswer: (answer: Polled) => void;
   readonly log: Logger;
 }
 
@@ -54,7 +58,7 @@ export abstract class PollLoop {
     return this.options.session.terms.pollWaitSeconds * 1000;
   }
 
-  protected async poll(availableCapacity: number, waitMs: number): Promise<PollAnswer> {
+  protected async poll(availableCapacity: number, waitMs: number): Promise<Polled> {
     const { session } = this.options;
     // Not AbortSignal.any: on Node 20 a signal that lives as long as the worker would keep a trace
     // of every poll.
@@ -68,9 +72,10 @@ export abstract class PollLoop {
     };
     this.stopping.signal.addEventListener('abort', cutSoon, { once: true });
     try {
-      return await session.call((workerId) =>
-        session.api.poll(workerId, { availableCapacity, waitMs }, cutting.signal),
-      );
+      return await session.call(async (workerId) => {
+        const request = { availableCapacity, waitMs };
+        return { ...(await session.api.poll(workerId, request, cutting.signal)), workerId };
+      });
     } finally {
       clearTimeout(overdue);
       clearTimeout(lastWait);

@@ -10,6 +10,8 @@ export interface SessionOptions {
   readonly log: Logger;
   /** At every call that fails from the first refusal of its key until a call succeeds. */
   readonly onKeyRefused: (refusal: SluiceError) => void;
+  /** What is held was claimed under a former id. */
+  readonly onRegisteredAgain: () => void;
 }
 
 /**
@@ -22,26 +24,22 @@ export class Session {
   readonly #log: Logger;
   #registered: Registered | null = null;
   #registering: Promise<void> | null = null;
-  #isAgain = false;
   #refusal: SluiceError | null = null;
   #refusedAtMs = 0;
   readonly #onKeyRefused: (refusal: SluiceError) => void;
+  readonly #onRegisteredAgain: () => void;
 
-  constructor({ api, registration, log, onKeyRefused }: SessionOptions) {
+  constructor({ api, registration, log, onKeyRefused, onRegisteredAgain }: SessionOptions) {
     this.api = api;
     this.#registration = registration;
     this.#log = log;
     this.#onKeyRefused = onKeyRefused;
+    this.#onRegisteredAgain = onRegisteredAgain;
   }
 
   get terms(): Registered {
     if (this.#registered === null) throw new Error('The worker has not registered yet');
     return this.#registered;
-  }
-
-  /** What is held may have been claimed under a former id. */
-  get hasRegisteredAgain(): boolean {
-    return this.#isAgain;
   }
 
   get isOpen(): boolean {
@@ -104,7 +102,7 @@ export class Session {
       .register(this.#registration)
       .then((registered) => {
         this.#registered = registered;
-        this.#isAgain = true;
+        this.#onRegisteredAgain();
         this.#log.info({ worker_id: registered.workerId, was: unknownId }, 'registered again');
       })
       .finally(() => {

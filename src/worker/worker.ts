@@ -1,12 +1,11 @@
 import { hostname } from 'node:os';
 import type { SluiceError } from '../domain/errors.js';
-import type { WorkerId } from '../domain/ids.js';
+import type { Lease, WorkerId } from '../domain/ids.js';
 import { refuseConflicts, workerConflicts } from '../domain/setting-conflicts.js';
 import type {
   Heartbeat,
   HeartbeatAnswer,
   Held,
-  PollAnswer,
   Registration,
   WorkerApi,
 } from '../protocol/workers-api.js';
@@ -18,7 +17,7 @@ import type { TaskHandler } from './handler.js';
 import { HeartbeatLoop } from './heartbeat.js';
 import { InFlight } from './in-flight.js';
 import type { WorkerObserver } from './observer.js';
-import { NewsLoop } from './poll-loop.js';
+import { NewsLoop, type Polled } from './poll-loop.js';
 import { PressureGauge } from './pressure.js';
 import { Reports } from './reports.js';
 import { Retirement } from './retirement.js';
@@ -75,6 +74,8 @@ export class Worker implements AsyncDisposable {
   readonly #claims: ClaimLoop;
   readonly #news: NewsLoop;
   readonly #heartbeat: HeartbeatLoop;
+  /** Of what was claimed under an id that the server does not know any more. */
+  readonly #formerLeases = new Set<Lease>();
   readonly #stopping = new AbortController();
   /** Resolves when it has stopped, also when the server told it to, or it retired. */
   readonly stopped: Promise<void>;
@@ -94,6 +95,7 @@ export class Worker implements AsyncDisposable {
       registration: registration(handlers, concurrency, options),
       log,
       onKeyRefused: (refusal) => this.#heedRefusal(refusal),
+      onRegisteredAgain: () => this.#noteFormer(this.#held),
     });
     const slots = new Slots(concurrency);
     const reports = new Reports({
@@ -107,7 +109,7 @@ export class Worker implements AsyncDisposable {
     const polling = {
       session,
       slots,
-      onAnswer: (answer: PollAnswer) => this.#heed(answer),
+      onAnswer: (answer: Polled) => this.#heed(answer),
       log,
     };
     this.#drainTimeoutMs = drainTimeoutMs;
@@ -137,8 +139,8 @@ export class Worker implements AsyncDisposable {
     this.#news = new NewsLoop(polling);
     this.#heartbeat = new HeartbeatLoop({
       terms: () => session.terms,
-      compose: () => this.#composeBeat(),
-      send: (beat) => session.call((workerId) => api.heartbeat(workerId, beat)),
+      // Composed for each id: one that registers again brings the leases at once.
+      send: () => session.call((workerId) => api.heartbeat(workerId, this.#composeBeat())),
       onAnswer: (answer) => this.#heedBeat(answer),
       onSilence: () => this.#fallSilent(),
       log,
@@ -222,7 +224,8 @@ export class Worker implements AsyncDisposable {
     return !this.#isStopping && this.#leaving === null;
   }
 
-  #heed({ tasks, cancelled, drain: shouldDrain }: PollAnswer): void {
+  #heed({ tasks, cancelled, drain: shouldDrain, workerId }: Polled): void {
+    if (workerId !== this.#session.terms.workerId) this.#noteFormer(tasks);
     if (!this.#takesTasks && tasks.length > 0) void this.#release(tasks);
     else this.#runner.begin(tasks);
     this.#inFlight.abort(cancelled, 'cancelled');
@@ -276,16 +279,32 @@ export class Worker implements AsyncDisposable {
     this.#inFlight.abortAll('lease_lost');
   }
 
+  /** A result that is not acknowledged counts as held: its task must not be given to another. */
+  get #held(): readonly Held[] {
+    return [...this.#inFlight.named, ...this.#reports.unacknowledged];
+  }
+
+  #noteFormer(held: readonly Held[]): void {
+    for (const { lease } of held) this.#formerLeases.add(lease);
+  }
+
+  /** As soon as it holds nothing of a former id, a heartbeat is as small as before. */
+  #needsLeases(held: readonly Held[]): boolean {
+    if (this.#formerLeases.size === 0) return false;
+    if (held.some(({ lease }) => this.#formerLeases.has(lease))) return true;
+    this.#formerLeases.clear();
+    return false;
+  }
+
   #composeBeat(): Heartbeat {
     const { used, free, size } = this.#slots;
     const { memoryShare, eventLoopDelayMs } = this.#pressure.read();
-    // A result that is not acknowledged counts as held: its task must not be given to another.
-    const held = [...this.#inFlight.named, ...this.#reports.unacknowledged];
+    const held = this.#held;
     return {
       currentLoad: used,
       status: this.#takesTasks ? 'active' : 'draining',
       currentTasks: held.map(({ taskId }) => taskId),
-      ...(this.#session.hasRegisteredAgain ? { leases: held.map(({ lease }) => lease) } : {}),
+      ...(this.#needsLeases(held) ? { leases: held.map(({ lease }) => lease) } : {}),
       availableCapacity: this.#takesTasks ? free : 0,
       maxCapacity: size,
       memoryUsage: memoryShare,

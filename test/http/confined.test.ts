@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { Scope } from '../../src/domain/scopes.js';
 import type { RouteConfinement, ScopedRoute } from '../../src/server/route-scopes.js';
@@ -416,4 +417,23 @@ describe('the id of a worker', () => {
     const task = await http().call({ url: `/api/v1/tasks/${task_id}` });
     expect(task.json()).toMatchObject({ assigned_worker_id: worker });
   });
+
+  it('R-AD6: a heartbeat and a release may bring as many leases as a request carries', async () => {
+    const worker = await register(http().keys.worker);
+    const many = Array.from({ length: 14_000 }, () => randomUUID());
+    const beat = { current_load: 1, status: 'active', current_tasks: many, leases: many };
+    const call = (path: string, body: object) =>
+      http().call(post(`/internal/workers/${worker}/${path}`, body), http().keys.worker);
+    const heard = await call('heartbeat', beat);
+    expect([heard.status, heard.json<{ lost: string[] }>().lost.length]).toEqual([200, 14_000]);
+    const tasks = many.slice(0, 5_000).map((id) => ({ task_id: id, lease: id }));
+    const spaced = `${JSON.stringify({ tasks })}${' '.repeat(1024 * 1024)}`;
+    const released = await http().call(
+      { ...post(`/internal/workers/${worker}/release`), ...asJson(spaced) },
+      http().keys.worker,
+    );
+    expect(released.status).toBe(200);
+  });
 });
+
+const asJson = (body: string) => ({ body, headers: { 'content-type': 'application/json' } });

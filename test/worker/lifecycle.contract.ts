@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { defineTask } from '../../src/client/define-task.js';
 import { SluiceError } from '../../src/domain/errors.js';
 import type { TaskId, WorkerId } from '../../src/domain/ids.js';
+import type { Heartbeat } from '../../src/protocol/workers-api.js';
 import { silentLog } from '../../src/runtime/log.js';
 import { TaskAbortedError } from '../../src/worker/errors.js';
 import type { HandlerContext } from '../../src/worker/handler.js';
@@ -164,6 +165,58 @@ export function describeLifecycle(name: string, bench: () => Workbench): void {
           await expect(handle.result()).resolves.toBe('under a new id');
           await expect(handle.status()).resolves.toMatchObject({ attempt: 1 });
           expect(worker.id).not.toBe(before);
+        },
+        { api },
+      );
+    });
+
+    it('R-WO9: a heartbeat brings leases only while it holds something of a former id', async () => {
+      const started = new Gate();
+      const go = new Gate();
+      const slow = defineTask({
+        type: unique('slow'),
+        run: async (_, { signal }: HandlerContext) => {
+          started.open();
+          await Promise.race([go.passed, rejectedOnAbort(signal)]);
+          return 'kept';
+        },
+      });
+      let unknown: WorkerId | null = null;
+      const beats: Heartbeat[] = [];
+      const terms = { heartbeatIntervalMs: 50, leaseMs: 60_000 };
+      const api = withCall(
+        withTerms(bench().api, terms),
+        'heartbeat',
+        (heartbeat) => async (workerId, beat) => {
+          if (workerId === unknown) throw new SluiceError('worker_unknown', 'never heard of it');
+          const answer = await heartbeat(workerId, beat);
+          beats.push(beat);
+          // The server has not declared the former id dead, and would not let its tasks go.
+          return beat.leases === undefined ? answer : { ...answer, lost: [] };
+        },
+      );
+      const next = async () => {
+        const before = beats.length;
+        // The second one was composed after now.
+        await until('two heartbeats', () => beats.length >= before + 2);
+        return beats.at(-1);
+      };
+      await bench().working(
+        [slow],
+        async (worker) => {
+          const handle = await bench().sluice.submit(slow, {});
+          await started.passed;
+          expect(await next()).not.toHaveProperty('leases');
+          unknown = registered(worker);
+          await until('its new id', () => worker.id !== unknown);
+          const withLeases = await next();
+          expect(withLeases?.currentTasks).toEqual([handle.id]);
+          expect(withLeases?.leases).toHaveLength(1);
+          go.open();
+          await expect(handle.result()).resolves.toBe('kept');
+          await expect(handle.status()).resolves.toMatchObject({ attempt: 1 });
+          await until('an empty hand', () => beats.at(-1)?.currentTasks?.length === 0);
+          expect(await next()).not.toHaveProperty('leases');
         },
         { api },
       );

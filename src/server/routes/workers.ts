@@ -140,6 +140,7 @@ export function workerRoutes(app: App, { requestBytes }: RouteParts, open: OpenR
   app.post(
     '/internal/workers/:worker_id/release',
     {
+      bodyLimit: requestBytes,
       schema: {
         tags,
         summary: 'Give tasks back, at no cost',
@@ -158,6 +159,7 @@ export function workerRoutes(app: App, { requestBytes }: RouteParts, open: OpenR
   app.post(
     '/internal/workers/:worker_id/heartbeat',
     {
+      bodyLimit: requestBytes,
       schema: {
         tags,
         summary: 'Say that it lives, and hear the news',
