@@ -14,11 +14,13 @@ import {
   blank,
   offerMaker,
   restore,
+  Workbench,
   type ReadyQueueUnderTest,
 } from '../workbench.contract.js';
 import { openRedis, type RedisConnection } from './connection.js';
 import { RedisReadyQueue } from './redis-ready-queue.js';
 import { layout, ScriptRunner } from './script-runner.js';
+import { audit } from './scripts/audit.js';
 
 let connection: RedisConnection;
 
@@ -57,6 +59,10 @@ async function make(): Promise<RedisQueueUnderTest> {
     lose: async () => {
       await connection.client.hdel(`${prefix}${layout}meta`, 'generation');
     },
+    audit: async () => {
+      const runner = new ScriptRunner({ connection, prefix, clock, log: silentLog });
+      expect(await runner.run(audit, '0', 100)).toBe('0');
+    },
   };
 }
 
@@ -74,6 +80,18 @@ describeReadyQueueContract('RedisReadyQueue', make);
 describe('RedisReadyQueue', () => {
   it('R-CH10: answers random histories as a queue that sorts everything each time', async () => {
     await agreeOnRandomHistories(make, 200);
+  });
+
+  it('R-HA5: an audit finds nothing missing when a parked queue gets a less urgent task', async () => {
+    const bench = await Workbench.open(make);
+    await bench.configure({ limits: [{ unit: 'requests', rate: 1, perSeconds: 1, burst: 1 }] });
+    const high = Array.from({ length: 4 }, () => bench.task({ priority: 'high' }));
+    await bench.offer(...high);
+    expect(await bench.take({ count: 5 })).toHaveLength(1);
+    await bench.offer(bench.task({ taskType: 'other' }));
+    await bench.advance(1_000);
+    expect(await bench.take({ count: 5 })).toHaveLength(1);
+    await bench.subject.audit?.();
   });
 
   it('R-LA3: positions that are asked for together are one script', async () => {
