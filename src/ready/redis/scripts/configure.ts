@@ -151,7 +151,8 @@ local maxPlaced = 300
 local function lanesOfUsers(limit)
   local count = 0
   for _, source in ipairs(call('SMEMBERS', prefix .. 'sources-of:' .. limit)) do
-    count = count + 1 + call('ZCOUNT', prefix .. 'parked:' .. source, '+inf', '+inf')
+    local keys = call('ZRANGEBYSCORE', prefix .. 'parked:' .. source, '+inf', '+inf', 'LIMIT', 0, maxPlaced)
+    count = count + 1 + #keys
     if count > maxPlaced then break end
   end
   return count
