@@ -27,6 +27,9 @@ import type {
 } from './ready-queue.js';
 import { restore, type ReadyQueueUnderTest } from './workbench.contract.js';
 
+/** Of so many steps one is followed by an audit. */
+const auditEvery = 3;
+
 type Step = Exclude<Operation, { kind: 'advance' }>;
 
 /**
@@ -81,7 +84,9 @@ async function agree(subject: ReadyQueueUnderTest, operations: Operation[]): Pro
     compare(answer, await perform(step, reference, index), model);
     const [seenNow, expectedNow] = [inOrder(seen.splice(0)), inOrder(expected.splice(0))];
     if (!mayRaiseShared(step, operations)) expect(seenNow).toEqual(expectedNow);
+    if (index % auditEvery === 0) await subject.audit?.();
   }
+  await subject.audit?.();
 }
 
 /** Who is told that there is more in a shared limit is each implementation's own matter. */

@@ -32,6 +32,8 @@ export interface ReadyQueueUnderTest {
   readonly driftMs: number;
   /** Makes it lose its contents, where an open one does not let itself be restored. */
   lose?(): Promise<void>;
+  /** Throws when its contents contradict themselves. */
+  audit?(): Promise<void>;
 }
 
 export type Untold = Omit<Taken, 'grant'>;

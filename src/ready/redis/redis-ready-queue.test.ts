@@ -1,22 +1,26 @@
 import { randomBytes } from 'node:crypto';
 import type { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, inject, it, onTestFinished, vi } from 'vitest';
-import { defaultQueueSettings } from '../../domain/queue-settings.js';
+import { defaultQueueSettings, type QueueSettings } from '../../domain/queue-settings.js';
+import { ownBucket, sharedBucket } from '../../domain/token-bucket.js';
 import { LocalBus } from '../../runtime/bus.js';
 import { ManualClock } from '../../runtime/clock.js';
 import { silentLog } from '../../runtime/log.js';
 import { agreeOnRandomHistories } from '../random-histories.contract.js';
 import { describeReadyQueueContract } from '../ready-queue.contract.js';
+import type { Configuration, ConfiguredQueue } from '../ready-queue.js';
 import {
   anyWork,
   blank,
   offerMaker,
   restore,
+  Workbench,
   type ReadyQueueUnderTest,
 } from '../workbench.contract.js';
 import { openRedis, type RedisConnection } from './connection.js';
 import { RedisReadyQueue } from './redis-ready-queue.js';
 import { layout, ScriptRunner } from './script-runner.js';
+import { audit } from './scripts/audit.js';
 
 let connection: RedisConnection;
 
@@ -55,6 +59,10 @@ async function make(): Promise<RedisQueueUnderTest> {
     lose: async () => {
       await connection.client.hdel(`${prefix}${layout}meta`, 'generation');
     },
+    audit: async () => {
+      const runner = new ScriptRunner({ connection, prefix, clock, log: silentLog });
+      expect(await runner.run(audit, '0', 100)).toBe('0');
+    },
   };
 }
 
@@ -72,6 +80,18 @@ describeReadyQueueContract('RedisReadyQueue', make);
 describe('RedisReadyQueue', () => {
   it('R-CH10: answers random histories as a queue that sorts everything each time', async () => {
     await agreeOnRandomHistories(make, 200);
+  });
+
+  it('R-HA5: an audit finds nothing missing when a parked queue gets a less urgent task', async () => {
+    const bench = await Workbench.open(make);
+    await bench.configure({ limits: [{ unit: 'requests', rate: 1, perSeconds: 1, burst: 1 }] });
+    const high = Array.from({ length: 4 }, () => bench.task({ priority: 'high' }));
+    await bench.offer(...high);
+    expect(await bench.take({ count: 5 })).toHaveLength(1);
+    await bench.offer(bench.task({ taskType: 'other' }));
+    await bench.advance(1_000);
+    expect(await bench.take({ count: 5 })).toHaveLength(1);
+    await bench.subject.audit?.();
   });
 
   it('R-LA3: positions that are asked for together are one script', async () => {
@@ -117,6 +137,85 @@ describe('RedisReadyQueue', () => {
     await restore(subject, { generation: 2 });
     // Those that are always there.
     expect(await countKeys(prefix)).toBe(11);
+  });
+
+  describe('R-HA5: a change of so many lanes that they are built anew', () => {
+    const own = { unit: 'requests', rate: 10, perSeconds: 1, burst: 1 };
+    const shared = { name: 'x', version: 1, limit: own };
+    const manyTypes = Array.from({ length: 301 }, (_, index) => `t${index}`);
+
+    function settingsOf(version: number, change: Partial<QueueSettings>): ConfiguredQueue {
+      const settings = { ...defaultQueueSettings, ...change };
+      return { name: 'q', version, settings, pausedForMs: null, probes: null };
+    }
+
+    /** The change is refused with the contents; what is restored then has it, and its bucket is full. */
+    async function refuseAndRestore(before: ConfiguredQueue[], change: Configuration) {
+      const subject = await make();
+      const { queue } = subject;
+      const offer = offerMaker();
+      await restore(subject, { queues: before });
+      await queue.offer(manyTypes.map((taskType) => offer({ taskType })));
+      expect(await queue.configure(change)).toBeNull();
+      const queues = change.queues.length > 0 ? change.queues : before;
+      expect(await queue.beginRestore(2)).toBe('yours');
+      expect(await queue.restore({ ...blank, ...change, queues, generation: 2 })).toBe(true);
+      await queue.offer([offer(), offer()]);
+      expect(await queue.take(anyWork)).toMatchObject({ kind: 'taken', waitMs: 100 });
+      expect(await queue.take(anyWork)).toEqual({ kind: 'wait', waitMs: 100 });
+    }
+
+    it('adds a limit of its own to a queue, and changes its ageing', async () => {
+      const ageing = { ...defaultQueueSettings.ageing, mediumToHighMs: 5_000 };
+      const changed = settingsOf(1, { limits: [own], ageing });
+      await refuseAndRestore([], { limits: [], queues: [changed] });
+    });
+
+    it('adds a limit of its own and a shared one', async () => {
+      const changed = settingsOf(1, { limits: [own, { use: 'x' }] });
+      await refuseAndRestore([], { limits: [shared], queues: [changed] });
+    });
+
+    it('makes a shared limit that is used already', async () => {
+      const users = [settingsOf(1, { limits: [{ use: 'x' }] })];
+      await refuseAndRestore(users, { limits: [shared], queues: [] });
+    });
+  });
+
+  describe('R-HA5: a bucket without its tokens', () => {
+    const limit = { unit: 'requests', rate: 10, perSeconds: 1, burst: 1 };
+    const settings = { ...defaultQueueSettings, limits: [limit] };
+    const queues = [{ name: 'q', version: 1, settings, pausedForMs: null, probes: null }];
+    const name = ownBucket('q', 'requests');
+
+    it('is a part of open contents that is missing', async () => {
+      const subject = await make();
+      const { queue, prefix } = subject;
+      await restore(subject, { queues });
+      await queue.offer([offerMaker()()]);
+      await connection.client.hdel(`${prefix}${layout}b:${name}`, 'level', 'at');
+      expect(await queue.take(anyWork)).toEqual({ kind: 'rebuild' });
+      expect(await queue.beginRestore(1)).toBe('yours');
+    });
+
+    it('that older contents left behind is made anew by a restore', async () => {
+      const subject = await make();
+      const { queue, prefix } = subject;
+      const limited = { ...settings, limits: [limit, { use: 'x' }] };
+      const state = {
+        limits: [{ name: 'x', version: 1, limit }],
+        queues: queues.map((one) => ({ ...one, settings: limited })),
+      };
+      for (const bucket of [name, sharedBucket('x')]) {
+        const key = `${prefix}${layout}b:${bucket}`;
+        await connection.client.hset(key, 'unit', 'requests', 'token', 1, 'version', 1);
+      }
+      // Contents that seem to be whole.
+      await connection.client.hset(`${prefix}${layout}meta`, 'counter', 1);
+      await restore(subject, state);
+      await queue.offer([offerMaker()()]);
+      expect(await queue.take(anyWork)).toMatchObject({ kind: 'taken' });
+    });
   });
 
   it('R-CH4: a clock that is set back neither stops the refill nor mints tokens', async () => {

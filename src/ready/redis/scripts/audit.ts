@@ -25,6 +25,7 @@ local function auditWildcard(lane)
   local wildcard = loadLane(wild.keyOf(lane))
   local members = call('HGET', wild.membersKey, wildcard.key)
   if not members then missPart('members') end
+  -- One that is in the index needs an alarm where age can raise its level; one that is only parked does not.
   local score = call('ZSCORE', prefix .. 'index:' .. wildcard.source, wildcard.key)
   if not isPlaced(wildcard) then missPart('index: or parked: ' .. wildcard.source) end
   local settings = lane.queue.settings

@@ -7,14 +7,15 @@ export const buckets = String.raw`
 local changedKey = prefix .. 'changed'
 local buckets = {}
 
--- False: there is no such bucket. The level is as of now.
+-- False: there is no such bucket. The level is as of now. One without its level is a part that is missing;
+-- while the contents are built it is what older ones left behind.
 local function loadBucket(name)
   local bucket = buckets[name]
   if bucket ~= nil then return bucket end
   local key = prefix .. 'b:' .. name
   local field = call('HMGET', key, 'unit', 'token', 'gain', 'capacity', 'level', 'at', 'grant')
   bucket = false
-  if field[1] then
+  if field[1] and field[5] and field[6] then
     bucket = {
       name = name,
       key = key,
@@ -26,7 +27,7 @@ local function loadBucket(name)
     }
     local elapsed = now - tonumber(field[6])
     bucket.level = math.min(bucket.capacity, tonumber(field[5]) + elapsed * bucket.gain)
-  elseif call('ZSCORE', changedKey, name) then
+  elseif isOpen and field[1] or call('ZSCORE', changedKey, name) then
     missPart(key)
   end
   buckets[name] = bucket

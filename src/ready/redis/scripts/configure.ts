@@ -47,31 +47,26 @@ local function dropBucket(name)
   buckets[name] = nil
 end
 
--- More lanes than this are not placed anew by one script: the contents are built anew instead.
-local maxPlaced = 300
-local placed = 0
-
-local function isTooMuch(lanes)
-  placed = placed + lanes
-  return placed > maxPlaced
-end
-
 -- Queues that use a limit which was not known gave nothing until now.
 local function openUsersOf(limit)
   for _, source in ipairs(call('SMEMBERS', prefix .. 'sources-of:' .. limit)) do
-    local keys = call('ZRANGEBYSCORE', prefix .. 'parked:' .. source, '+inf', '+inf', 'LIMIT', 0,
-      maxPlaced + 1)
-    if isTooMuch(1 + #keys) then return end
+    local keys = call('ZRANGEBYSCORE', prefix .. 'parked:' .. source, '+inf', '+inf')
     loadLanes(keys, 1)
     for _, key in ipairs(keys) do openLane(loadLane(key)) end
   end
 end
 
+-- Whether it is known, and whether this version is newer.
+local function compareLimit(limit)
+  local version = loadBucket(limit.bucket) and call('HGET', prefix .. 'b:' .. limit.bucket, 'version')
+  return version ~= false, not version or limit.version > tonumber(version)
+end
+
 local function configureLimit(limit)
-  local known = call('HGET', prefix .. 'b:' .. limit.bucket, 'version')
-  if known and limit.version <= tonumber(known) then return end
+  local isKnown, isNewer = compareLimit(limit)
+  if not isNewer then return end
   putBucket(limit)
-  if not known then openUsersOf(limit.name) end
+  if not isKnown then openUsersOf(limit.name) end
   wakeSourcesOf(limit.name)
 end
 `;
@@ -111,9 +106,10 @@ local function replaceBuckets(given, former)
   end
 end
 
-local function agesAlike(settings, former)
-  return settings.lowToMedium == former.lowToMedium and settings.lowToHigh == former.lowToHigh
-    and settings.mediumToHigh == former.mediumToHigh
+-- Whether lanes stay in their source, at their level.
+local function keepsPlaces(settings, former)
+  return settings.class == former.class and settings.lowToMedium == former.lowToMedium
+    and settings.lowToHigh == former.lowToHigh and settings.mediumToHigh == former.mediumToHigh
 end
 
 local function placeLane(key, queue, former)
@@ -129,11 +125,8 @@ end
 
 -- All that waits may have become open, more urgent, or another source's.
 local function placeLanes(queue, former)
-  if former.class == queue.settings.class and agesAlike(queue.settings, former) then
-    return openParkedLanes(queue)
-  end
+  if keepsPlaces(queue.settings, former) then return openParkedLanes(queue) end
   local lanesKey = prefix .. 'lanes:' .. queue.name
-  if isTooMuch(call('SCARD', lanesKey)) then return end
   local keys = call('SMEMBERS', lanesKey)
   for _, key in ipairs(keys) do lanes[key] = nil end
   loadLanes(keys, 1)
@@ -148,10 +141,42 @@ local function placeLanes(queue, former)
   end
 end
 
+local function isNewerThan(former, given)
+  return not former.version or given.version > former.version
+end
+
+-- More lanes than this are not placed anew by one script.
+local maxPlaced = 300
+
+local function lanesOfUsers(limit)
+  local count = 0
+  for _, source in ipairs(call('SMEMBERS', prefix .. 'sources-of:' .. limit)) do
+    local keys = call('ZRANGEBYSCORE', prefix .. 'parked:' .. source, '+inf', '+inf', 'LIMIT', 0, maxPlaced)
+    count = count + 1 + #keys
+    if count > maxPlaced then break end
+  end
+  return count
+end
+
+-- Asked before anything is written: a change is made as a whole or not at all.
+local function isTooMuch()
+  local count = 0
+  for _, limit in ipairs(change.limits) do
+    if not compareLimit(limit) then count = count + lanesOfUsers(limit.name) end
+  end
+  for _, given in ipairs(change.queues) do
+    local former = loadQueue(given.name).settings
+    if isNewerThan(former, given) and not keepsPlaces(settingsOf(given), former) then
+      count = count + call('SCARD', prefix .. 'lanes:' .. given.name)
+    end
+  end
+  return count > maxPlaced
+end
+
 local function configureQueue(given)
   local queue = loadQueue(given.name)
   local former = queue.settings
-  if former.version and given.version <= former.version then return end
+  if not isNewerThan(former, given) then return end
   queue.settings = settingsOf(given)
   queue.probesLeft = queue.settings.probes or huge
   queue.hasLimits = #queue.settings.limits > 0
@@ -162,12 +187,13 @@ local function configureQueue(given)
   wakeQueue(queue)
 end
 
-for _, limit in ipairs(change.limits) do configureLimit(limit) end
-for _, given in ipairs(change.queues) do configureQueue(given) end
-if placed > maxPlaced then
+if isOpen and isTooMuch() then
+  -- The contents are built anew, with the change.
   call('HDEL', metaKey, 'generation', 'run')
   return 'closed'
 end
+for _, limit in ipairs(change.limits) do configureLimit(limit) end
+for _, given in ipairs(change.queues) do configureQueue(given) end
 saveSources()
 saveBuckets()
 saveQueues()

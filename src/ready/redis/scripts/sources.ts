@@ -236,7 +236,8 @@ local function parkLane(lane, untilMs)
   end
   local isNew = call('ZADD', prefix .. 'parked:' .. lane.source, untilMs < huge and untilMs or '+inf',
     lane.key) == 1
-  if not lane.wasParked then setScore(unsavedIndex, lane, false) end
+  -- An offer may have put a parked wildcard lane back into the index.
+  if not lane.wasParked or lane.isWildcard then setScore(unsavedIndex, lane, false) end
   if isNew then
     call('SADD', prefix .. 'parked-of:' .. queue.name, lane.key)
     queue.parked = queue.parked + 1
