@@ -2,6 +2,7 @@ import pg from 'pg';
 
 import { hidePassword } from '../runtime/hide-password.js';
 import { parsePostgresUrl, postgresUrlForm } from '../runtime/postgres-url.js';
+import { codeOf } from './failures.js';
 
 /** A host that accepts no writes: a standby, or a server that is set to read-only. */
 export class ReadOnlyError extends Error {
@@ -133,9 +134,4 @@ function hostOf(url: string): string {
 export function reasonOf(error: unknown): string {
   if (error instanceof AggregateError) return error.errors.map(reasonOf).join(', ');
   return error instanceof Error ? error.message : String(error);
-}
-
-function codeOf(error: unknown): string {
-  const code = error instanceof Error && 'code' in error ? error.code : undefined;
-  return typeof code === 'string' ? code : '';
 }

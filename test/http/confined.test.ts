@@ -169,6 +169,23 @@ describe('every route, with a key that is confined to other queues', () => {
   });
 });
 
+/** What a stream has sent so far, read on until it holds a text. */
+function textOf(stream: Response): { until(wanted: string): Promise<string> } {
+  const reader = (stream.body as ReadableStream<Uint8Array> | null)?.getReader();
+  const decoder = new TextDecoder();
+  let text = '';
+  return {
+    until: async (wanted) => {
+      while (!text.includes(wanted)) {
+        const chunk = await reader?.read();
+        if (chunk?.value === undefined) throw new Error(`The stream ended without ${wanted}`);
+        text += decoder.decode(chunk.value, { stream: true });
+      }
+      return text;
+    },
+  };
+}
+
 function codeIn(answer: Answer): string | undefined {
   return answer.body === '' ? undefined : codeOf(answer);
 }
@@ -227,18 +244,17 @@ describe('a key that is confined to queues', () => {
     const key = await keyOf(['read'], { queues: ['heard-*'] });
     const base = await listening(http().app);
     const stop = new AbortController();
-    const stream = await fetch(`${base}/api/v1/events`, {
-      headers: bearer(key),
-      signal: stop.signal,
-    });
+    const listen = async (withKey: string) => {
+      const headers = bearer(withKey);
+      const stream = await fetch(`${base}/api/v1/events`, { headers, signal: stop.signal });
+      return textOf(stream);
+    };
+    const [confined, unconfined] = [await listen(key), await listen(await keyOf(['read'], {}))];
     const other = await asAdmin.submit({ queue: 'unheard' });
+    await unconfined.until('event: stats');
+    // Batches go to all listeners in order: this one comes after the statistics.
     const heard = await asAdmin.submit({ queue: 'heard-1' });
-    let text = '';
-    const decoder = new TextDecoder();
-    for await (const chunk of stream.body ?? []) {
-      text += decoder.decode(chunk as Uint8Array, { stream: true });
-      if (text.includes(heard)) break;
-    }
+    const text = await confined.until(heard);
     stop.abort();
     expect(text).not.toContain(other);
     expect(text).not.toContain('event: stats');
