@@ -3,7 +3,7 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import prettier from 'prettier';
-import { errorCatalogue } from '../dist/domain/errors.js';
+import { errorCatalogue, refusalsOfAnyCall } from '../dist/domain/errors.js';
 import { allows, scopes } from '../dist/domain/scopes.js';
 import { hasEnded, taskStates, transitions } from '../dist/domain/task-state.js';
 import { silentLog } from '../dist/runtime/log.js';
@@ -65,7 +65,9 @@ ${generated('the schemas that validate every request')}
 JSON over HTTP. Times are RFC 3339 in UTC with milliseconds; durations carry their unit in the name.
 A field that is not known is refused with 400 and its path. Lists are paged: pass \`next_cursor\` of
 one answer as \`cursor\` of the next call, until it is null. A refusal is an
-\`application/problem+json\` document whose \`code\` is one of [these](errors.md). The same, for
+\`application/problem+json\` document whose \`code\` is one of [these](errors.md).
+Beside the answers that a call lists, any call may be refused with
+${refusalsOfAnyCall.map((code) => `[\`${code}\`](errors.md#${code})`).join(', ')}. The same, for
 machines: \`/openapi.json\` of a running server; for people: its \`/docs\`.
 
 ${groups.map(renderGroup).join('\n')}

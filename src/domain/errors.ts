@@ -37,6 +37,15 @@ export const errorCatalogue = {
 
 export type ErrorCode = keyof typeof errorCatalogue;
 
+/** Any HTTP call may be answered with these. */
+export const refusalsOfAnyCall: readonly ErrorCode[] = [
+  'request_timeout',
+  'headers_too_large',
+  'refused',
+  'internal',
+  'unavailable',
+];
+
 export interface FieldError {
   readonly path: string;
   readonly message: string;

@@ -1,3 +1,4 @@
+import { refusalsOfAnyCall } from '../domain/errors.js';
 import { escapeHtml, page } from './html.js';
 import type { Field, NamedSchema, Operation, Outline, TypeText } from './openapi-outline.js';
 
@@ -18,7 +19,8 @@ ${groups.join('\n')}
 <h2 id="schemas">Schemas</h2>
 ${outline.schemas.map(renderSchema).join('\n')}
 <h2 id="errors">Errors</h2>
-<p class="dim">Every refusal is an application/problem+json document with one of these codes.</p>
+<p class="dim">Every refusal is an application/problem+json document with one of these codes.
+Beside the answers that a call lists, any call may be refused with ${refusalsOfAnyCall.map(linkToCode).join(', ')}.</p>
 ${table(
   ['Code', 'Status', 'Meaning'],
   outline.errors.map(({ code, status, title }) => [
@@ -44,11 +46,13 @@ ${table(
   ['Status', 'Answer'],
   answers.map(({ status, type, codes }) => [
     status,
-    codes.length === 0
-      ? renderType(type)
-      : codes.map((code) => `<a href="#${code}"><code>${code}</code></a>`).join(', '),
+    codes.length === 0 ? renderType(type) : codes.map(linkToCode).join(', '),
   ]),
 )}</details>`;
+}
+
+function linkToCode(code: string): string {
+  return `<a href="#${code}"><code>${code}</code></a>`;
 }
 
 function renderSchema({ name, description, fields, type }: NamedSchema): string {

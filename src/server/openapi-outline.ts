@@ -1,4 +1,4 @@
-import { errorCatalogue } from '../domain/errors.js';
+import { errorCatalogue, refusalsOfAnyCall } from '../domain/errors.js';
 
 /** As much of an OpenAPI document as the pages for people need. */
 export interface OpenApiDocument {
@@ -150,12 +150,25 @@ function operationOf(method: string, path: string, operation: OpenApiOperation):
     })),
     body: body === undefined ? null : typeText(body),
     example: exampleIn(content),
-    answers: Object.entries(operation.responses).map(([status, response]) => {
-      const schema = schemaIn(response.content ?? {});
-      const type = schema === undefined ? [] : typeText(schema);
-      return { status, type, codes: Number(status) >= 400 ? codesIn(response.description) : [] };
-    }),
+    answers: answersOf(operation),
   };
+}
+
+/** Without the refusals that any call may get: the reference names those once. */
+function answersOf({ responses, security = [] }: OpenApiOperation): Answer[] {
+  return Object.entries(responses).flatMap(([status, response]) => {
+    const schema = schemaIn(response.content ?? {});
+    const type = schema === undefined ? [] : typeText(schema);
+    if (Number(status) < 400) return [{ status, type, codes: [] }];
+    const codes = codesIn(response.description).filter((code) => !isOfAnyCall(code, security));
+    return codes.length === 0 ? [] : [{ status, type, codes }];
+  });
+}
+
+/** A probe that is answered `unavailable` says what it was asked for. */
+function isOfAnyCall(code: string, security: readonly unknown[]): boolean {
+  if (code === 'unavailable' && security.length === 0) return false;
+  return (refusalsOfAnyCall as readonly string[]).includes(code);
 }
 
 /** "code: title; code: title" */

@@ -3,10 +3,9 @@ import { isDeepStrictEqual } from 'node:util';
 import swagger, { type SwaggerTransform } from '@fastify/swagger';
 import type { FastifySchema } from 'fastify';
 import type { TSchema } from 'typebox';
-import { errorCatalogue, type ErrorCode } from '../domain/errors.js';
+import { errorCatalogue, refusalsOfAnyCall, type ErrorCode } from '../domain/errors.js';
 import type { RouteScope } from '../domain/scopes.js';
 import { problemSchema } from '../protocol/problem-schema.js';
-import { taskEventSchema } from '../protocol/tasks-schema.js';
 import type { App } from './app-parts.js';
 
 declare module 'fastify' {
@@ -41,7 +40,10 @@ export function registerOpenApi(app: App): void {
         title: 'Sluice',
         version: 'v1',
         description: 'A durable task queue for work that calls slow, rate-limited services.',
+        license: { name: 'MIT', identifier: 'MIT' },
       },
+      // Relative to where the document was read from: this very server.
+      servers: [{ url: '/', description: 'The server that this document came from' }],
       tags,
       components: { securitySchemes },
     },
@@ -57,7 +59,14 @@ const addRefusals: SwaggerTransform = ({ schema, url, route }) => {
   const described = schema as (FastifySchema & { hide?: boolean }) | undefined;
   if (described === undefined || described.hide === true) return { schema, url };
   const { scope = 'open', refusals = [] } = route.config ?? {};
-  const codes = [...accessRefusals(scope), ...commonRefusals(described), ...refusals];
+  const codes = [
+    ...new Set([
+      ...refusalsOfAnyCall,
+      ...accessRefusals(scope),
+      ...commonRefusals(described),
+      ...refusals,
+    ]),
+  ];
   const answers = Object.entries(described.response as Record<string, TSchema>);
   const response = {
     ...Object.fromEntries(answers.map(([status, answer]) => [status, named(status, answer)])),
@@ -103,17 +112,16 @@ interface Document {
 /** Every schema with a title becomes a component, so that the document names it once. */
 function hoistSchemas(document: Document): Document {
   const schemas: Record<string, unknown> = {};
-  const hoist = (node: unknown): unknown => {
-    if (Array.isArray(node)) return node.map(hoist);
-    if (typeof node !== 'object' || node === null) return node;
-    const { title, ...members } = node as Record<string, unknown>;
-    // Examples stand beside the schema of a body; inside of schemas some are left, some are not.
-    const entries = Object.entries(members).filter(
-      ([key]) => 'schema' in node || !/^examples?$/.test(key),
-    );
-    const hoisted = Object.fromEntries(
-      entries.map(([key, member]) => [key, key.startsWith('example') ? member : hoist(member)]),
-    );
+  const members = (node: Readonly<Record<string, unknown>>): Record<string, unknown> =>
+    Object.fromEntries(Object.entries(node).map(([key, member]) => [key, hoist(key, member)]));
+  const hoist = (at: string, node: unknown): unknown => {
+    if (at === 'example' || at === 'examples') return node;
+    if (Array.isArray(node)) return node.map((one) => hoist('', one));
+    if (!isRecord(node)) return node;
+    // The names of fields are not keywords: one may be called `title` or `example`.
+    if (at === 'properties') return mapValues(node, (member) => hoist('', member));
+    const { title, ...rest } = opened(withoutExamples(node));
+    const hoisted = members(rest);
     if (typeof title !== 'string') return title === undefined ? hoisted : { title, ...hoisted };
     if (title in schemas && !isDeepStrictEqual(schemas[title], hoisted)) {
       throw new Error(`two schemas are called ${title}`);
@@ -121,13 +129,35 @@ function hoistSchemas(document: Document): Document {
     schemas[title] = hoisted;
     return { $ref: `#/components/schemas/${title}` };
   };
-  const paths = hoist(document.paths);
-  // Named in prose only: the stream of events has no schema of its own in OpenAPI.
-  hoist(JSON.parse(JSON.stringify(taskEventSchema)));
+  const paths = hoist('paths', document.paths);
   const sorted = Object.entries(schemas).sort(([a], [b]) => (a < b ? -1 : 1));
   return {
     ...document,
     paths,
     components: { schemas: Object.fromEntries(sorted), securitySchemes },
   };
+}
+
+function isRecord(node: unknown): node is Readonly<Record<string, unknown>> {
+  return typeof node === 'object' && node !== null;
+}
+
+function mapValues(
+  node: Readonly<Record<string, unknown>>,
+  map: (member: unknown) => unknown,
+): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(node).map(([key, member]) => [key, map(member)]));
+}
+
+/** Examples stand beside the schema of a body; inside of schemas some are left, some are not. */
+function withoutExamples(node: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  if ('schema' in node) return node;
+  return Object.fromEntries(Object.entries(node).filter(([key]) => !/^examples?$/.test(key)));
+}
+
+/** An object that names no fields may have any. Generators take one that says nothing for `{}`. */
+function opened(node: Record<string, unknown>): Record<string, unknown> {
+  const isOpen =
+    node.type === 'object' && !('properties' in node) && !('additionalProperties' in node);
+  return isOpen ? { ...node, additionalProperties: true } : node;
 }

@@ -9,6 +9,7 @@ import type { ConnectionLimits } from '../../src/server/connection-limits.js';
 import { createMetrics } from '../../src/server/metrics.js';
 import { freshPglite } from '../support/pglite.js';
 import { inject, type Answer, type Call } from './support.js';
+import { watchDeclared } from './declared.js';
 
 export interface KeyedHttp {
   readonly app: App;
@@ -66,7 +67,7 @@ export function buildKeyedApp(
   log = silentLog,
   connections: Partial<ConnectionLimits> = {},
 ): App {
-  return buildApp({
+  const app = buildApp({
     connections,
     api: engine,
     health: {
@@ -80,6 +81,8 @@ export function buildKeyedApp(
     keys: engine.keys,
     doors,
   });
+  watchDeclared(app);
+  return app;
 }
 
 let calls = 0;

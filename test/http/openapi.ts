@@ -7,6 +7,7 @@ export interface OpenApi {
 }
 
 export interface Operation {
+  operationId?: string;
   parameters?: { name: string; in: string; schema: Schema }[];
   requestBody?: { content: Record<string, { schema: Schema }> };
   responses: Record<string, { content?: Record<string, { schema: Schema }> }>;

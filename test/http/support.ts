@@ -7,6 +7,7 @@ import { buildApp } from '../../src/server/app.js';
 import type { App } from '../../src/server/app-parts.js';
 import { createMetrics } from '../../src/server/metrics.js';
 import { freshPglite } from '../support/pglite.js';
+import { refuseUndeclared, watchDeclared } from './declared.js';
 
 export interface Answer {
   readonly status: number;
@@ -64,6 +65,7 @@ async function openHttp(): Promise<HttpUnderTest> {
     metrics: createMetrics(engine, engine),
     log: silentLog,
   });
+  watchDeclared(app);
   await app.ready();
   return { app, engine, call: (call) => inject(app, call) };
 }
@@ -79,6 +81,7 @@ export async function inject(
     headers: { ...(body === undefined ? {} : { 'content-type': 'application/json' }), ...headers },
     ...(body === undefined ? {} : { payload: raw ? body : JSON.stringify(body) }),
   });
+  refuseUndeclared(app);
   return {
     status: response.statusCode,
     headers: response.headers,

@@ -25,6 +25,7 @@ export function batchRoute(app: App, { taskBytes, requestBytes }: RouteParts): v
       validatorCompiler: () => validateEnvelope,
       schema: {
         tags: ['Tasks'],
+        operationId: 'submitTasks',
         summary: 'Submit many tasks',
         description:
           'Answered in order; one that is refused does not sink the rest. ' +

@@ -27,6 +27,7 @@ export function deadLetterRoutes(app: App): void {
     {
       schema: {
         tags,
+        operationId: 'listDeadLetters',
         summary: 'List dead letters',
         querystring: listDeadLettersQuerySchema,
         response: { 200: deadLetterPageSchema },
@@ -44,6 +45,7 @@ export function deadLetterRoutes(app: App): void {
     {
       schema: {
         tags,
+        operationId: 'analyzeDeadLetters',
         summary: 'Dead letters by pattern',
         description: 'Grouped by queue, task type and error code.',
         response: { 200: deadLetterAnalysisSchema },
@@ -58,6 +60,7 @@ export function deadLetterRoutes(app: App): void {
     {
       schema: {
         tags,
+        operationId: 'replayDeadLetters',
         summary: 'Bring back all dead letters that match a filter',
         description:
           'Without a filter: all of them. They become due one after the other, `per_second` of ' +
@@ -79,6 +82,7 @@ export function deadLetterRoutes(app: App): void {
     {
       schema: {
         tags,
+        operationId: 'replayDeadLetter',
         summary: 'Bring back a dead letter',
         params: taskParamsSchema,
         body: replaySchema,

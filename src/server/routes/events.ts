@@ -2,7 +2,7 @@ import { Type } from 'typebox';
 import { isConfined, unconfined } from '../../domain/confinement.js';
 import { SluiceError } from '../../domain/errors.js';
 import { taskIdFromWire } from '../../protocol/common-wire.js';
-import { eventsQuerySchema } from '../../protocol/tasks-schema.js';
+import { eventsQuerySchema, taskEventSchema } from '../../protocol/tasks-schema.js';
 import type { App } from '../app-parts.js';
 import type { LiveEvents } from '../live-events.js';
 import type { OpenRequests } from '../open-requests.js';
@@ -14,18 +14,24 @@ export function eventRoutes(app: App, live: LiveEvents, open: OpenRequests): voi
       exposeHeadRoute: false,
       schema: {
         tags: ['Tasks'],
+        operationId: 'followEvents',
         summary: 'Follow tasks as server-sent events',
         description:
           '"task" on every change of state, as TaskEvent; "stats" once a second, as Statistics; "gap" with ' +
           'how many events were "missed", when there were more than the reader, or all readers together, ' +
-          'could be sent. Sent in batches, four a second, fewer with more than 80 listeners. Listeners of one task get no "stats".',
+          'could be sent. Sent in batches, four a second, fewer with more than 80 listeners. ' +
+          'Listeners of one task get no "stats".',
         produces: ['text/event-stream'],
         querystring: eventsQuerySchema,
         response: {
-          200: Type.String({ description: 'A stream that ends when its reader leaves' }),
+          200: Type.String({
+            description: 'A stream that ends when its reader leaves',
+            contentMediaType: 'application/json',
+            contentSchema: taskEventSchema,
+          }),
         },
       },
-      config: { scope: 'read', confined: 'filtered', refusals: ['refused'] },
+      config: { scope: 'read', confined: 'filtered', refusals: ['task_not_found'] },
     },
     async ({ api, holder, query }, reply) => {
       const within = holder?.confinement ?? unconfined;

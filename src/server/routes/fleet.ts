@@ -19,6 +19,7 @@ export function fleetRoutes(app: App): void {
     {
       schema: {
         tags,
+        operationId: 'listWorkers',
         summary: 'List workers',
         querystring: listWorkersQuerySchema,
         response: { 200: workerPageSchema },
@@ -33,6 +34,7 @@ export function fleetRoutes(app: App): void {
     {
       schema: {
         tags,
+        operationId: 'getWorker',
         summary: 'Get a worker',
         params: workerParamsSchema,
         response: { 200: workerSchema },
@@ -48,6 +50,7 @@ export function fleetRoutes(app: App): void {
     {
       schema: {
         tags,
+        operationId: 'drainWorker',
         summary: 'Ask a worker to finish what it has and leave',
         params: workerParamsSchema,
         body: emptySchema,

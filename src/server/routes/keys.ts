@@ -28,6 +28,7 @@ export function keyRoutes(app: App): void {
     {
       schema: {
         tags,
+        operationId: 'createKey',
         summary: 'Make an API key',
         description: 'From the first one on every call needs a key.',
         body: keyDraftSchema,
@@ -44,6 +45,7 @@ export function keyRoutes(app: App): void {
     {
       schema: {
         tags,
+        operationId: 'listKeys',
         summary: 'List API keys, also those that ended',
         querystring: listKeysQuerySchema,
         response: { 200: keyPageSchema },
@@ -58,6 +60,7 @@ export function keyRoutes(app: App): void {
     {
       schema: {
         tags,
+        operationId: 'revokeKey',
         summary: 'Revoke an API key',
         description:
           'Every server refuses it within a second, with all sessions of it and calls that wait. ' +
@@ -75,6 +78,7 @@ export function keyRoutes(app: App): void {
     {
       schema: {
         tags,
+        operationId: 'listKeySessions',
         summary: 'List who signed in with an API key',
         description: 'Sessions that are good, the newest first: 20 at most.',
         params: keyParamsSchema,
@@ -90,6 +94,7 @@ export function keyRoutes(app: App): void {
     {
       schema: {
         tags,
+        operationId: 'endKeySession',
         summary: 'Sign somebody out',
         description:
           'Every server refuses the session within a second. Again gives the same answer.',

@@ -14,7 +14,12 @@ export function limitRoutes(app: App): void {
   app.get(
     '/api/v1/limits',
     {
-      schema: { tags, summary: 'List shared limits', response: { 200: limitPageSchema } },
+      schema: {
+        tags,
+        operationId: 'listLimits',
+        summary: 'List shared limits',
+        response: { 200: limitPageSchema },
+      },
       config: { scope: 'read', confined: 'refused' },
     },
     async ({ api }) => ({ items: (await api.listLimits()).map(limitToWire), next_cursor: null }),
@@ -25,6 +30,7 @@ export function limitRoutes(app: App): void {
     {
       schema: {
         tags,
+        operationId: 'getLimit',
         summary: 'Get a shared limit',
         params: limitParamsSchema,
         response: { 200: limitSchema },
@@ -39,6 +45,7 @@ export function limitRoutes(app: App): void {
     {
       schema: {
         tags,
+        operationId: 'setLimit',
         summary: 'Make or replace a limit that queues can share',
         params: limitParamsSchema,
         body: rateLimitSchema,
@@ -55,6 +62,7 @@ export function limitRoutes(app: App): void {
     {
       schema: {
         tags,
+        operationId: 'deleteLimit',
         summary: 'Delete a shared limit that no queue uses',
         params: limitParamsSchema,
         response: { 204: noContentSchema },

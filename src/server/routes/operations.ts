@@ -17,6 +17,7 @@ export function operationRoutes(app: App, { health, metrics, doors, drain }: Rou
     {
       schema: {
         tags,
+        operationId: 'getHealth',
         summary: 'The process is live',
         description: 'Degraded: it accepts tasks and results, and can hand nothing out.',
         response: { 200: Type.Union([liveSchema, degradedSchema]) },
@@ -36,6 +37,7 @@ export function operationRoutes(app: App, { health, metrics, doors, drain }: Rou
     {
       schema: {
         tags,
+        operationId: 'getReadiness',
         summary: 'This server can serve',
         description:
           'Postgres takes writes, the ready queue answers, and it neither stands by nor was told to stop.',
@@ -56,6 +58,7 @@ export function operationRoutes(app: App, { health, metrics, doors, drain }: Rou
     {
       schema: {
         tags,
+        operationId: 'getProgress',
         summary: 'Work is being done',
         description: '503 when capacity is free, work is ready and nothing was claimed for 60 s.',
         response: { 200: statusSchema('progressing') },
@@ -74,6 +77,7 @@ export function operationRoutes(app: App, { health, metrics, doors, drain }: Rou
     {
       schema: {
         tags,
+        operationId: 'getMetrics',
         summary: 'Metrics, as Prometheus reads them',
         produces: ['text/plain'],
         response: { 200: Type.String() },

@@ -20,6 +20,7 @@ export function queueRoutes(app: App): void {
     {
       schema: {
         tags,
+        operationId: 'listQueues',
         summary: 'List queues',
         querystring: listQueuesQuerySchema,
         response: { 200: queuePageSchema },
@@ -34,6 +35,7 @@ export function queueRoutes(app: App): void {
     {
       schema: {
         tags,
+        operationId: 'getQueue',
         summary: 'Get a queue: its configuration and how it is doing',
         params: queueParamsSchema,
         response: { 200: queueSchema },
@@ -48,6 +50,7 @@ export function queueRoutes(app: App): void {
     {
       schema: {
         tags,
+        operationId: 'setQueue',
         summary: 'Replace the configuration of a queue',
         description: 'Makes the queue when there is none. Counts for the very next take.',
         params: queueParamsSchema,
@@ -65,6 +68,7 @@ export function queueRoutes(app: App): void {
     {
       schema: {
         tags,
+        operationId: 'pauseQueue',
         summary: 'Pause a queue',
         description: 'What runs goes on; nothing more is taken.',
         params: queueParamsSchema,
@@ -84,6 +88,7 @@ export function queueRoutes(app: App): void {
     {
       schema: {
         tags,
+        operationId: 'resumeQueue',
         summary: 'Resume a queue',
         params: queueParamsSchema,
         body: emptySchema,

@@ -8,13 +8,14 @@ export function scalingRoutes(app: App): void {
     {
       schema: {
         tags: ['Statistics'],
+        operationId: 'getScaling',
         summary: 'How many workers there should be',
         description:
           "Looked at once per interval, however often it is asked. KEDA's metrics-api scaler reads " +
           '`desired`, or `queues.#(queue=="gpt-4o").waiting`.',
         response: { 200: scalingSchema },
       },
-      config: { scope: 'read', confined: 'refused', refusals: ['standby', 'unavailable'] },
+      config: { scope: 'read', confined: 'refused', refusals: ['standby'] },
     },
     async ({ api }) => scalingToWire(await api.getScaling()),
   );

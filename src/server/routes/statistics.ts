@@ -8,6 +8,7 @@ export function statisticsRoutes(app: App): void {
     {
       schema: {
         tags: ['Statistics'],
+        operationId: 'getStatistics',
         summary: 'How it is going, over all queues',
         response: { 200: statisticsSchema },
       },

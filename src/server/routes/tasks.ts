@@ -44,6 +44,7 @@ export function taskRoutes(app: App, { taskBytes }: RouteParts, open: OpenReques
       bodyLimit: taskBytes,
       schema: {
         tags,
+        operationId: 'submitTask',
         summary: 'Submit a task',
         description: 'The same idempotency key again answers 200 with the same task.',
         headers: submitHeadersSchema,
@@ -54,7 +55,7 @@ export function taskRoutes(app: App, { taskBytes }: RouteParts, open: OpenReques
         scope: 'submit',
         confined: 'queue',
         isShed: true,
-        refusals: ['idempotency_conflict', 'refused'],
+        refusals: ['idempotency_conflict', 'too_many_lanes'],
       },
     },
     async (request, reply) => {
@@ -70,6 +71,7 @@ export function taskRoutes(app: App, { taskBytes }: RouteParts, open: OpenReques
     {
       schema: {
         tags,
+        operationId: 'listTasks',
         summary: 'List tasks, newest first',
         querystring: listTasksQuerySchema,
         response: { 200: taskPageSchema },
@@ -85,6 +87,7 @@ export function taskRoutes(app: App, { taskBytes }: RouteParts, open: OpenReques
     {
       schema: {
         tags,
+        operationId: 'cancelTasks',
         summary: 'Cancel all tasks that match a filter',
         body: taskFilterSchema,
         response: { 200: cancelledSchema },
@@ -102,6 +105,7 @@ export function taskRoutes(app: App, { taskBytes }: RouteParts, open: OpenReques
     {
       schema: {
         tags,
+        operationId: 'getTask',
         summary: 'Get a task',
         params: taskParamsSchema,
         querystring: getTaskQuerySchema,
@@ -121,6 +125,7 @@ export function taskRoutes(app: App, { taskBytes }: RouteParts, open: OpenReques
       exposeHeadRoute: false,
       schema: {
         tags,
+        operationId: 'waitForTask',
         summary: 'Wait until a task has ended',
         description: 'Answers when it ended, or with its state when the time is over.',
         params: taskParamsSchema,
@@ -143,6 +148,7 @@ export function taskRoutes(app: App, { taskBytes }: RouteParts, open: OpenReques
     {
       schema: {
         tags,
+        operationId: 'explainTask',
         summary: 'Why a task is not running',
         params: taskParamsSchema,
         response: { 200: explanationSchema },
@@ -158,6 +164,7 @@ export function taskRoutes(app: App, { taskBytes }: RouteParts, open: OpenReques
     {
       schema: {
         tags,
+        operationId: 'cancelTask',
         summary: 'Cancel a task',
         description:
           'Again gives the same answer. A dead letter that halts its workflow lets it go on.',
@@ -175,6 +182,7 @@ export function taskRoutes(app: App, { taskBytes }: RouteParts, open: OpenReques
     {
       schema: {
         tags,
+        operationId: 'changeTask',
         summary: 'Change a task that has not started',
         params: taskParamsSchema,
         body: taskChangeSchema,
@@ -200,6 +208,7 @@ export function taskRoutes(app: App, { taskBytes }: RouteParts, open: OpenReques
     {
       schema: {
         tags,
+        operationId: 'replayTask',
         summary: 'Bring an ended task back',
         description: 'A dead letter, or one that failed or was cancelled.',
         params: taskParamsSchema,

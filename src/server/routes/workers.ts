@@ -41,6 +41,7 @@ export function workerRoutes(app: App, { requestBytes }: RouteParts, open: OpenR
     {
       schema: {
         tags,
+        operationId: 'registerWorker',
         summary: 'Register a worker',
         body: registrationSchema,
         response: { 200: registeredSchema },
@@ -55,13 +56,14 @@ export function workerRoutes(app: App, { requestBytes }: RouteParts, open: OpenR
     {
       schema: {
         tags,
+        operationId: 'pollTasks',
         summary: 'Take tasks',
         description: 'What it names replaces what was registered, for this poll.',
         params: workerParamsSchema,
         body: pollSchema,
         response: { 200: pollAnswerSchema },
       },
-      config: { scope: 'worker', confined: 'worker', refusals: ['worker_unknown'] },
+      config: { scope: 'worker', confined: 'worker', refusals: ['worker_unknown', 'standby'] },
     },
     async ({ api, params, body }, reply) => {
       const poll = pollFromWire(body);
@@ -78,6 +80,7 @@ export function workerRoutes(app: App, { requestBytes }: RouteParts, open: OpenR
     {
       schema: {
         tags,
+        operationId: 'startTask',
         summary: 'Start a task that was prefetched',
         params: workerParamsSchema,
         body: heldSchema,
@@ -96,6 +99,7 @@ export function workerRoutes(app: App, { requestBytes }: RouteParts, open: OpenR
     {
       schema: {
         tags,
+        operationId: 'reportProgress',
         summary: 'Report how far a task is',
         params: workerParamsSchema,
         body: progressSchema,
@@ -116,6 +120,7 @@ export function workerRoutes(app: App, { requestBytes }: RouteParts, open: OpenR
       bodyLimit: requestBytes,
       schema: {
         tags,
+        operationId: 'reportResults',
         summary: 'Report how tasks ended',
         description: 'One, or many as { "results": [ … ] }. Sending it again is answered the same.',
         params: workerParamsSchema,
@@ -143,6 +148,7 @@ export function workerRoutes(app: App, { requestBytes }: RouteParts, open: OpenR
       bodyLimit: requestBytes,
       schema: {
         tags,
+        operationId: 'releaseTasks',
         summary: 'Give tasks back, at no cost',
         params: workerParamsSchema,
         body: releaseSchema,
@@ -162,6 +168,7 @@ export function workerRoutes(app: App, { requestBytes }: RouteParts, open: OpenR
       bodyLimit: requestBytes,
       schema: {
         tags,
+        operationId: 'sendHeartbeat',
         summary: 'Say that it lives, and hear the news',
         params: workerParamsSchema,
         body: heartbeatSchema,
@@ -180,6 +187,7 @@ export function workerRoutes(app: App, { requestBytes }: RouteParts, open: OpenR
     {
       schema: {
         tags,
+        operationId: 'deregisterWorker',
         summary: 'Leave, and give back what it still holds',
         params: workerParamsSchema,
         body: emptySchema,
