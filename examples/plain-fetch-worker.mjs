@@ -3,6 +3,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 
 const server = process.argv[2] ?? 'http://127.0.0.1:7700';
+const key = process.env.SLUICE_API_KEY; // needs the scope `worker`; absent: the server has no keys
+const authorization = key ? { authorization: `Bearer ${key}` } : {};
 const offer = { task_types: ['count-words'], capacity: 10 };
 const running = new Map(); // lease → { task_id, abort }
 let stopping = false;
@@ -17,7 +19,7 @@ async function countWords({ text, seconds = 0 }, signal) {
 
 /** Null when no answer of Sluice came: worth another try. A proxy may answer in its place. */
 async function post(path, body) {
-  const headers = { 'content-type': 'application/json' };
+  const headers = { 'content-type': 'application/json', ...authorization };
   const signal = AbortSignal.timeout(10_000);
   const request = { method: 'POST', headers, body: JSON.stringify(body), signal };
   const response = await fetch(`${server}/internal/workers/${path}`, request).catch(() => null);

@@ -3,6 +3,7 @@ python3 examples/plain_worker.py [http://127.0.0.1:7700]
 """
 
 import json
+import os
 import signal
 import sys
 import time
@@ -13,6 +14,8 @@ from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
 server = sys.argv[1] if len(sys.argv) > 1 else "http://127.0.0.1:7700"
+key = os.environ.get("SLUICE_API_KEY")  # needs the scope `worker`; absent: the server has no keys
+authorization = {"authorization": f"Bearer {key}"} if key else {}
 offer = {"task_types": ["count-words"], "capacity": 10}
 running = {}  # lease: (task_id, stop)
 worker = {}  # what register answered
@@ -41,7 +44,7 @@ def count_words(parameters, stop):
 def post(path, body):
     """None when no answer of Sluice came: worth another try. A proxy may answer in its place."""
     data = json.dumps(body).encode()
-    headers = {"content-type": "application/json"}
+    headers = {"content-type": "application/json", **authorization}
     request = Request(f"{server}/internal/workers/{path}", data, headers)
     try:
         with urlopen(request, timeout=10) as response:

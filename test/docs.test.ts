@@ -71,9 +71,9 @@ describe('README.md', () => {
   });
 });
 
-describe('docs/guide.md', () => {
+describe.each(['docs/guide.md', 'docs/write-a-worker.md'])('%s', (page) => {
   const shown = /<!-- (examples\/\S+) -->\s+```\w+\n([^]*?)```/g;
-  const pieces = [...read('docs/guide.md').matchAll(shown)].flatMap(([, file = '', code = '']) =>
+  const pieces = [...read(page).matchAll(shown)].flatMap(([, file = '', code = '']) =>
     code.split('// …\n').map((piece) => ({ file, piece })),
   );
 

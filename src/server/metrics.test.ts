@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { TaskId } from '../domain/ids.js';
 import { defaultQueueSettings } from '../domain/queue-settings.js';
 import type { TaskEvent } from '../protocol/events.js';
+import { lintMetrics } from '../../test/support/services/promtool.js';
 import type { QueueView } from '../protocol/queues-api.js';
 import type { Scaling } from '../protocol/scaling-api.js';
 import type { Statistics } from '../protocol/statistics-api.js';
@@ -90,9 +91,11 @@ describe('OB1: metrics', () => {
   it('counts transitions, waits and promotions', async () => {
     const text = await scrape([{ waitMs: 1_500, effectivePriority: 'high' }, { waitMs: 10 }]);
     expect(text).toContain('sluice_task_state_transitions_total{from="queued",to="executing"} 2');
-    expect(text).toContain('sluice_tasks_total{status="executing"} 2');
+    expect(text).toContain('sluice_tasks_total{status="executing",queue="q",task_type="chat"} 2');
     expect(text).toContain('sluice_tasks_promoted_total{from="low",to="high"} 1');
-    expect(text).toContain('sluice_task_wait_seconds_sum{priority="low"} 1.51');
+    expect(text).toContain(
+      'sluice_task_wait_seconds_sum{priority="low",queue="q",task_type="chat"} 1.51',
+    );
   });
 
   it('counts what costs a retry, and not what does not', async () => {
@@ -112,7 +115,9 @@ describe('OB1: metrics', () => {
     ]);
     expect(text).toContain('sluice_leases_lapsed_total 1');
     expect(text).toContain('sluice_task_timeouts_total 1');
-    expect(text).toContain('sluice_task_duration_seconds_sum{priority="low",status="failed"} 2');
+    expect(text).toContain(
+      'sluice_task_duration_seconds_sum{priority="low",status="failed",queue="q",task_type="chat"} 2',
+    );
   });
 
   it('bounds its labels: codes of users and queues without end', async () => {
@@ -130,6 +135,24 @@ describe('OB1: metrics', () => {
     expect(text.match(/^sluice_queue_running_tasks\{/gm)).toHaveLength(1_000);
   });
 
+  it('bounds its labels: queues and task types without end are counted as others', async () => {
+    const names = Array.from({ length: 300 }, (_, index) => ({ taskType: `t${index}`, waitMs: 1 }));
+    const text = await scrape([...names, { taskType: 't0' }, { taskType: 't299' }]);
+    const counts = text.match(/^sluice_tasks_total\{.*/gm) ?? [];
+    expect(counts).toHaveLength(101);
+    expect(counts[0]).toMatch(/task_type="t0"\} 2$/);
+    expect(counts[100]).toMatch(/queue="other",task_type="other"\} 201$/);
+    expect(text.match(/^sluice_task_wait_seconds_count/gm)).toHaveLength(101);
+  });
+
+  it('passes the rules of promtool', async () => {
+    const text = await scrape([
+      { waitMs: 1, effectivePriority: 'high' },
+      { from: 'executing', to: 'dead_letter', outcome: 'failed', durationMs: 1 },
+    ]);
+    expect(lintMetrics(text)).toBe('');
+  });
+
   it('reads gauges when it is scraped', async () => {
     const text = await scrape([]);
     expect(text).toContain('sluice_queue_depth{queue="q",priority="medium"} 3');
@@ -137,7 +160,7 @@ describe('OB1: metrics', () => {
     expect(text).toContain('sluice_limit_tokens{queue="q",unit="requests"} 7');
     expect(text).toContain('sluice_circuit_state{queue="q"} 2');
     expect(text).toContain('sluice_queue_age_seconds{priority="medium"} 45');
-    expect(text).toContain('sluice_workers_total{status="draining"} 1');
+    expect(text).toContain('sluice_workers{status="draining"} 1');
     expect(text).toContain('sluice_worker_capacity_used_ratio 0.4');
     expect(text).toContain('sluice_scaling_desired_workers 3');
   });

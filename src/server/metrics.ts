@@ -12,6 +12,8 @@ type Counted = Pick<SluiceApi, 'getStatistics' | 'listQueues' | 'getScaling'>;
 
 /** Labels are bounded: codes of users' own are told as `other`, queues beyond these not at all. */
 const maxQueues = 1_000;
+/** Pairs of a queue and a task type that tasks are counted by; tasks of all further ones count as `other`. */
+const maxPairs = 100;
 const knownReasons: ReadonlySet<string> = new Set(Object.values(attemptErrorCodes));
 const waitBuckets = [0.005, 0.02, 0.1, 0.5, 1, 5, 15, 60, 300, 600, 1_200, 1_800, 3_600];
 const durationBuckets = [0.01, 0.05, 0.1, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3_600];
@@ -69,7 +71,11 @@ function countTransitions(registry: Registry): Transitions {
   const counter = <Label extends string>(name: string, help: string, labelNames: Label[] = []) =>
     new Counter({ name: `sluice_${name}`, help, labelNames, registers });
 
-  const tasks = counter('tasks_total', 'Tasks that came into a state', ['status']);
+  const tasks = counter('tasks_total', 'Tasks that came into a state', [
+    'status',
+    'queue',
+    'task_type',
+  ]);
   const moves = counter('task_state_transitions_total', 'Transitions', ['from', 'to']);
   const retries = counter('task_retries_total', 'Attempts that cost a retry', [
     'priority',
@@ -87,35 +93,39 @@ function countTransitions(registry: Registry): Transitions {
   const wait = new Histogram({
     name: 'sluice_task_wait_seconds',
     help: 'From eligible to taken',
-    labelNames: ['priority'],
+    labelNames: ['priority', 'queue', 'task_type'],
     buckets: waitBuckets,
     registers,
   });
   const duration = new Histogram({
     name: 'sluice_task_duration_seconds',
     help: 'How long attempts ran',
-    labelNames: ['priority', 'status'],
+    labelNames: ['priority', 'status', 'queue', 'task_type'],
     buckets: durationBuckets,
     registers,
   });
 
-  let untold: Partial<Record<TaskEvent['from'], Partial<Record<TaskEvent['to'], number>>>> = {};
+  const pairs = new CountedPairs();
   const tell = () => {
-    for (const [from, counts] of Object.entries(untold)) {
-      for (const [to, count] of Object.entries(counts)) {
-        moves.inc({ from, to }, count);
-        tasks.inc({ status: to }, count);
+    for (const { queue, task_type, untold } of pairs) {
+      for (const [from, counts] of Object.entries(untold)) {
+        for (const [to, count] of Object.entries(counts)) {
+          moves.inc({ from, to }, count);
+          tasks.inc({ status: to, queue, task_type }, count);
+          counts[to as TaskEvent['to']] = 0;
+        }
       }
     }
-    untold = {};
   };
   const note = (event: TaskEvent) => {
     const { from, to, priority, outcome, effectivePriority, waitMs, durationMs } = event;
+    const { queue, task_type, untold } = pairs.of(event);
     const counts = (untold[from] ??= {});
     counts[to] = (counts[to] ?? 0) + 1;
-    if (waitMs !== undefined) wait.observe({ priority }, waitMs / 1000);
+    if (waitMs !== undefined) wait.observe({ priority, queue, task_type }, waitMs / 1000);
     if (durationMs !== undefined) {
-      duration.observe({ priority, status: outcome ?? to }, durationMs / 1000);
+      const status = outcome ?? to;
+      duration.observe({ priority, status, queue, task_type }, durationMs / 1000);
     }
     if (effectivePriority !== undefined && effectivePriority !== priority) {
       promoted.inc({ from: priority, to: effectivePriority });
@@ -128,6 +138,43 @@ function countTransitions(registry: Registry): Transitions {
     if (to === 'dead_letter' || to === 'failed') failed.inc({ reason: reasonOf(event) });
   };
   return { note, tell };
+}
+
+interface CountedPair {
+  readonly queue: string;
+  readonly task_type: string;
+  /** Transitions since they were told last, by `from`, then by `to`. */
+  readonly untold: Partial<Record<TaskEvent['from'], Partial<Record<TaskEvent['to'], number>>>>;
+}
+
+/** The first pairs of queue and task type that were seen, and one for all others. */
+class CountedPairs {
+  readonly #byQueue = new Map<string, Map<string, CountedPair>>();
+  readonly #all: CountedPair[] = [];
+  #others: CountedPair | null = null;
+
+  of({ queue, taskType }: Pick<TaskEvent, 'queue' | 'taskType'>): CountedPair {
+    return this.#byQueue.get(queue)?.get(taskType) ?? this.#add(queue, taskType);
+  }
+
+  #add(queue: string, taskType: string): CountedPair {
+    if (this.#all.length > maxPairs) return this.#others ?? this.#create('other', 'other');
+    if (this.#all.length === maxPairs) return (this.#others = this.#create('other', 'other'));
+    const pair = this.#create(queue, taskType);
+    const ofQueue = this.#byQueue.get(queue) ?? new Map<string, CountedPair>();
+    this.#byQueue.set(queue, ofQueue.set(taskType, pair));
+    return pair;
+  }
+
+  #create(queue: string, taskType: string): CountedPair {
+    const pair = { queue, task_type: taskType, untold: {} };
+    this.#all.push(pair);
+    return pair;
+  }
+
+  [Symbol.iterator](): Iterator<CountedPair> {
+    return this.#all[Symbol.iterator]();
+  }
 }
 
 /** Counted where they are refused; read when it is scraped. */
@@ -167,7 +214,7 @@ function showGauges(
   const tokens = gauge('limit_tokens', 'Tokens left of a limit', ['queue', 'unit']);
   const circuit = gauge('circuit_state', '0 closed, 1 half open, 2 open', ['queue']);
   const age = gauge('queue_age_seconds', 'Age of the oldest task', ['priority']);
-  const workers = gauge('workers_total', 'Workers', ['status']);
+  const workers = gauge('workers', 'Workers', ['status']);
   const activeTasks = gauge('active_tasks', 'Tasks that have not ended');
   const used = gauge('worker_capacity_used_ratio', 'Share of all places that is in use');
 

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { lintMetrics } from '../../test/support/services/promtool.js';
 import { createWorkerMetrics } from './metrics.js';
 
 const read = async ({
@@ -25,6 +26,13 @@ describe('R-OB1: the metrics of a worker', () => {
     expect(lines).toContain(
       'sluice_worker_task_duration_seconds_bucket{le="900",task_type="chat",status="completed"} 2',
     );
+  });
+
+  it('passes the rules of promtool', async () => {
+    const metrics = await createWorkerMetrics([{ type: 'chat' }]);
+    metrics.observer.ended('chat', 'completed', 0.02);
+    metrics.observer.claimed(50, 3);
+    expect(lintMetrics(await metrics.registry.metrics())).toBe('');
   });
 
   it('a type without a handler here is one label, whatever its name', async () => {

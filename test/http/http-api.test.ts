@@ -107,6 +107,24 @@ describe('the same calls as in-process', () => {
     await far.close();
   });
 
+  it('a lease alone decides about a result, whatever id it comes under', async () => {
+    const first = await remote.register({ capacity: 1 });
+    const again = await remote.register({ capacity: 1 });
+    const { taskId } = await remote.submit({ taskType: 'chat', queue: 'remote-lease' });
+    const offer = { availableCapacity: 1, waitMs: 60_000, queues: ['remote-lease'] };
+    const [claimed] = (await remote.poll(first.workerId, offer)).tasks;
+    if (claimed === undefined) throw new Error('nothing was claimed');
+    const completed = { taskId, status: 'completed', result: 1 } as const;
+    expect(await remote.report(again.workerId, [{ ...completed, lease: stale.lease }])).toEqual([
+      { taskId, accepted: false, reason: 'lease_lost' },
+    ]);
+    expect(await remote.report(again.workerId, [{ ...completed, lease: claimed.lease }])).toEqual([
+      { taskId, accepted: true, status: 'completed' },
+    ]);
+    await remote.deregister(first.workerId);
+    await remote.deregister(again.workerId);
+  });
+
   it('works as a worker', async () => {
     const { workerId } = await remote.register({ capacity: 10, name: 'far' });
     const offer = { availableCapacity: 1, waitMs: 60_000, queues: ['remote-work'] };

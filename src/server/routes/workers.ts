@@ -122,7 +122,9 @@ export function workerRoutes(app: App, { requestBytes }: RouteParts, open: OpenR
         tags,
         operationId: 'reportResults',
         summary: 'Report how tasks ended',
-        description: 'One, or many as { "results": [ … ] }. Sending it again is answered the same.',
+        description:
+          'One, or many as { "results": [ … ] }. Sending it again is answered the same. The lease alone decides, also ' +
+          'under an id that the worker got when it registered again.',
         params: workerParamsSchema,
         body: oneOrManyReportsSchema,
         response: { 200: oneOrManyReportAnswersSchema },
