@@ -86,7 +86,7 @@ describe('the OpenAPI document', () => {
   });
 
   it('names every operation once', async () => {
-    const routes = await documentedRoutes(http().call);
+    const routes = await documentedRoutes((call) => http().call(call));
     const ids = routes.map(({ operation }) => operation.operationId);
     expect(ids).not.toContain(undefined);
     expect(new Set(ids).size).toBe(ids.length);
@@ -102,9 +102,8 @@ describe('the OpenAPI document', () => {
     const { port } = http().app.server.address() as { port: number };
 
     const tsc = join(project, 'node_modules/typescript/bin/tsc');
-    await run(process.execPath, [tsc, '-p', folder]).catch((error: { stdout: string }) =>
-      expect(error.stdout).toBe(''),
-    );
+    const compiled = run(process.execPath, [tsc, '-p', folder]);
+    await compiled.catch((error: unknown) => expect((error as { stdout: string }).stdout).toBe(''));
     const { stdout } = await run(process.execPath, ['client.js', `http://127.0.0.1:${port}`], {
       cwd: folder,
     });
