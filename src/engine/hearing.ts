@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { WorkerId } from '../domain/ids.js';
 import { DatabaseAwayError, LockedError } from '../store/database.js';
-import { leaveHearing, longestGapMs, proveHearing } from '../store/hearing.js';
+import { isAnotherHearing, leaveHearing, longestGapMs, proveHearing } from '../store/hearing.js';
 import { instant, type EngineContext } from './context.js';
 
 const longestIntervalMs = 1_000;
@@ -75,6 +75,11 @@ export class Hearing {
 
   async leave(): Promise<void> {
     await leaveHearing(this.#context.db, this.serverId);
+  }
+
+  /** Another server could take over. */
+  isAnotherThere(): Promise<boolean> {
+    return isAnotherHearing(this.#context.db, this.serverId, this.#leaseMs);
   }
 
   /** For how long heartbeats could be written here, without a gap; 0: not now. */

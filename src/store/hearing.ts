@@ -76,6 +76,20 @@ export async function proveHearing(
   return { hearingMs: row.hearing_ms, locked: row.locked };
 }
 
+/** Whether another server, serving or standing by, has proven lately that it can write. */
+export async function isAnotherHearing(
+  db: Queryable,
+  serverId: string,
+  leaseMs: number,
+): Promise<boolean> {
+  const others = await db.query(
+    `select from sluice.servers
+     where id <> $1::uuid and proven_at >= clock_timestamp() - $2::float8 * interval '1 ms' limit 1`,
+    [serverId, longestGapMs(leaseMs)],
+  );
+  return others.length > 0;
+}
+
 /** Its workers go elsewhere: their silence counts from their last heartbeat. */
 export async function leaveHearing(db: Queryable, serverId: string): Promise<void> {
   await db.query('delete from sluice.servers where id = $1::uuid', [serverId]);
