@@ -340,7 +340,10 @@ describeOnPostgres('dropHistory', (postgres) => {
 
   it('R-HA6: days that a role makes which was granted the owner belong to the owner, who may upgrade and drop them', async () => {
     const database = await createEmptyDatabase();
-    const [owner, member] = [await createTestRole(database.url), await createTestRole(database.url)];
+    const [owner, member] = [
+      await createTestRole(database.url),
+      await createTestRole(database.url),
+    ];
     await runOn(
       database.url,
       `create schema sluice authorization ${owner.name}; grant ${owner.name} to ${member.name}`,
