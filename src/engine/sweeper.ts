@@ -133,8 +133,10 @@ export class Sweeper {
   async #endOverdue(): Promise<void> {
     const { db, random, settings } = this.#context;
     const { heartbeatIntervalMs, leaseMs, timeoutGraceMs } = settings;
-    if (this.#parts.hearing.forMs() < heartbeatIntervalMs) return;
-    const terms = { graceMs: timeoutGraceMs, leaseMs, heardForMs: heartbeatIntervalMs };
+    const { hearing } = this.#parts;
+    if (hearing.forMs() < heartbeatIntervalMs) return;
+    const proven = { serverId: hearing.serverId, leaseMs, heardForMs: heartbeatIntervalMs };
+    const terms = { ...proven, graceMs: timeoutGraceMs, step: hearing.step() };
     const overdue = await findOverdue(db, maxAttemptsAtOnce, terms, instant(this.#context));
     await this.#parts.endAttempts.end(
       overdue.map((attempt) =>
