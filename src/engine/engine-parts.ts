@@ -136,7 +136,6 @@ export function joinParts(
     news,
     hearing,
     slots,
-    retention: new Retention(context, feeder, lanes),
   });
   const serving = new Serving(context, role, {
     bench,
@@ -148,6 +147,7 @@ export function joinParts(
     lostEntries,
     partitions: new PartitionUpkeep(context),
     queues,
+    retention: new Retention(context, feeder, lanes),
     sweeper,
     waiters,
     isClosing,

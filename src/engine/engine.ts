@@ -135,6 +135,11 @@ export class Engine implements SluiceApi {
     return this.#context.events.subscribe(listener);
   }
 
+  /** Before `close`, when calls are still answered for a while: a standby takes over now. */
+  handOver(): Promise<void> {
+    return this.#parts.serving.handOver();
+  }
+
   /** Resolves when nothing of it runs any more; waiting polls are answered. */
   close(): Promise<void> {
     this.#closing ??= this.#close();

@@ -1,13 +1,16 @@
 import { randomUUID } from 'node:crypto';
 import type { WorkerId } from '../domain/ids.js';
 import { DatabaseAwayError, LockedError } from '../store/database.js';
-import { leaveHearing, longestGapMs, proveHearing } from '../store/hearing.js';
+import { isAnotherHearing, leaveHearing, longestGapMs, proveHearing } from '../store/hearing.js';
+import type { ClockStep } from '../store/sweep-attempts.js';
 import { instant, type EngineContext } from './context.js';
 
 const longestIntervalMs = 1_000;
 const proofsPerLease = 12;
 /** Without an answer for so long, people are told that Postgres does not answer. */
 const silentMs = 3_000;
+/** Less may be a proof that took long. Attempts have a grace of as much. */
+const leastStepMs = 5_000;
 
 /**
  * Whether this server can write heartbeats, and since when. Proven to all servers in sluice.servers, since any of
@@ -25,6 +28,7 @@ export class Hearing {
   /** When the last proof was asked for, by the steady clock; null: this process has not begun. */
   #provenMs: number | null = null;
   #failure: unknown = null;
+  #step: { readonly seenMs: number; readonly byMs: number } | null = null;
   /** When the row of a silent worker was last found locked. */
   readonly #lockedMs = new Map<WorkerId, number>();
 
@@ -56,7 +60,9 @@ export class Hearing {
     this.#continues = true;
     try {
       const proof = { serverId, leaseMs, continues };
-      const { hearingMs, locked } = await proveHearing(db.vital, proof, instant(this.#context));
+      const proven = await proveHearing(db.vital, proof, instant(this.#context));
+      const { hearingMs, locked, sinceLastMs } = proven;
+      this.#noteStep(sinceLastMs, askedMs);
       this.#provenMs = askedMs;
       this.#failure = null;
       for (const workerId of locked) this.#lockedMs.set(workerId, this.#nowMs());
@@ -69,12 +75,33 @@ export class Hearing {
     return this.intervalMs;
   }
 
+  /** By how much the clock of Postgres was set forward since this process began, and how long ago last. */
+  step(): ClockStep {
+    if (this.#step === null) return { agoMs: 0, byMs: 0 };
+    return { agoMs: this.#nowMs() - this.#step.seenMs, byMs: this.#step.byMs };
+  }
+
+  /** A suspended machine looks the same from here: its clock stood still. */
+  #noteStep(sinceLastMs: number | null, askedMs: number): void {
+    if (sinceLastMs === null || this.#provenMs === null) return;
+    const byMs = sinceLastMs - (askedMs - this.#provenMs);
+    if (byMs < leastStepMs) return;
+    this.#step = { seenMs: this.#nowMs(), byMs: byMs + (this.#step?.byMs ?? 0) };
+    const what = 'the clock of Postgres was set forward, or this machine was suspended';
+    this.#context.log.warn({ byMs: Math.round(byMs) }, what);
+  }
+
   get intervalMs(): number {
     return Math.min(longestIntervalMs, this.#context.settings.leaseMs / proofsPerLease);
   }
 
   async leave(): Promise<void> {
     await leaveHearing(this.#context.db, this.serverId);
+  }
+
+  /** Another server could take over. */
+  isAnotherThere(): Promise<boolean> {
+    return isAnotherHearing(this.#context.db, this.serverId, this.#leaseMs);
   }
 
   /** For how long heartbeats could be written here, without a gap; 0: not now. */

@@ -9,6 +9,7 @@ import {
   type KeptDays,
 } from '../store/purge-ended.js';
 import { purgeWorkflows } from '../store/purge-workflows.js';
+import { purgeQueues } from '../store/queues.js';
 import { instant, tell, type EngineContext } from './context.js';
 import type { Feeder } from './feeder.js';
 import type { Lanes } from './lanes.js';
@@ -17,10 +18,14 @@ const maxDaysAtOnce = 10;
 const maxEndedAtOnce = 5_000;
 const maxCancelledAtOnce = 1_000;
 const maxWorkflowsAtOnce = 5_000;
+const maxQueuesAtOnce = 1_000;
+/** It may read all living tasks. */
+const purgeQueuesMs = 3_600_000;
 
 /**
  * Lets go of what ended long ago: whole days of history, dead letters one by one. Every step is bounded,
- * idempotent and gives way to whoever is at a row or a table; the next round goes on.
+ * idempotent and gives way to whoever is at a row or a table; the next round goes on. On a loop of its own:
+ * copying a day or reading all tasks takes seconds, in which the sweeper must find dead workers.
  */
 export class Retention {
   readonly #context: EngineContext;
@@ -29,7 +34,7 @@ export class Retention {
   readonly #kept: KeptDays;
   #workflowCursor: string | null = null;
   #dayCursor: string | null = null;
-  #nextMs = 0;
+  #nextQueuesMs = 0;
 
   constructor(context: EngineContext, feeder: Feeder, lanes: Lanes) {
     this.#context = context;
@@ -39,15 +44,14 @@ export class Retention {
     this.#kept = { failed: retainEndedDays, deadLetter: retainDeadLettersDays };
   }
 
-  /** Called by every sweep; does something once in a while. */
-  async tick(): Promise<void> {
-    if (performance.now() < this.#nextMs) return;
-    this.#nextMs = performance.now() + this.#context.settings.retentionIntervalMs;
+  async tick(): Promise<number> {
     await this.#unlessLocked(() => this.#purgeEnded());
     await this.#unlessLocked(() => this.#dropDays());
     await this.#unlessLocked(() => this.#compactDays());
     await this.#unlessLocked(() => this.#purgeWorkflows());
     await this.#unlessLocked(() => this.#lanes.purge());
+    await this.#unlessLocked(() => this.#purgeQueues());
+    return this.#context.settings.retentionIntervalMs;
   }
 
   async #unlessLocked(step: () => Promise<void>): Promise<void> {
@@ -109,6 +113,15 @@ export class Retention {
     );
     this.#dayCursor = next;
     if (compacted.length > 0) log.info({ compacted }, 'dropped the inputs of purged tasks');
+  }
+
+  async #purgeQueues(): Promise<void> {
+    if (performance.now() < this.#nextQueuesMs) return;
+    const { db, log, settings } = this.#context;
+    this.#nextQueuesMs = performance.now() + purgeQueuesMs;
+    const unusedMs = settings.retainEndedDays * 24 * 3_600_000;
+    const purged = await purgeQueues(db, unusedMs, maxQueuesAtOnce, instant(this.#context));
+    if (purged > 0) log.info({ purged }, 'deleted queues without settings, tasks and submits');
   }
 
   async #purgeWorkflows(): Promise<void> {

@@ -14,6 +14,7 @@ import type { PartitionUpkeep } from './partition-upkeep.js';
 import type { PollWaiters } from './poll-waiters.js';
 import type { QueueDirectory } from './queue-directory.js';
 import { rebuild, type Rebuilt } from './rebuild.js';
+import type { Retention } from './retention.js';
 import { ServingTurn } from './serving-turn.js';
 import type { Sweeper } from './sweeper.js';
 
@@ -43,6 +44,7 @@ export interface ServingParts {
   readonly lostEntries: LostEntries;
   readonly partitions: PartitionUpkeep;
   readonly queues: QueueDirectory;
+  readonly retention: Retention;
   readonly sweeper: Sweeper;
   readonly waiters: PollWaiters;
   readonly isClosing: () => boolean;
@@ -63,6 +65,7 @@ export class Serving {
   #partitionLoop: Loop | null = null;
   /** Run only while this process serves. */
   #servingLoops: Loop[] = [];
+  #isHandedOver = false;
   #rebuilding: Promise<Rebuilt> | null = null;
   /** Of the contents that this process filled in last. */
   #generation: number | null = null;
@@ -96,6 +99,23 @@ export class Serving {
     this.#turnLoop.start();
   }
 
+  /**
+   * This process will end soon: a standby takes over now, while this one still answers what a standby
+   * answers. Without a standby it goes on until `leave`.
+   */
+  async handOver(): Promise<void> {
+    const turn = this.#turn;
+    if (turn === null || this.#context.mode === 'redis') return;
+    try {
+      if (turn.holds() && !(await this.#parts.hearing.isAnotherThere())) return;
+      this.#isHandedOver = true;
+      await this.#turnLoop?.stop();
+      await turn.leave();
+    } catch (error) {
+      this.noteError(error);
+    }
+  }
+
   /** Resolves when nothing of it runs any more, and another process may serve. */
   async leave(): Promise<void> {
     await this.#partitionLoop?.stop();
@@ -114,6 +134,7 @@ export class Serving {
   notServing(): string | null {
     if (this.#parts.isClosing()) return 'This process is closing.';
     if (this.#turn === null) return 'This process only submits and reads.';
+    if (this.#isHandedOver) return 'This process is about to end; another one serves.';
     return this.#turn.notServing();
   }
 
@@ -143,7 +164,7 @@ export class Serving {
 
   async #beginServing(): Promise<void> {
     const { bench, checkpoints, circuits, feeder, fleet } = this.#parts;
-    const { hearing, lostEntries, queues, sweeper } = this.#parts;
+    const { hearing, lostEntries, queues, retention, sweeper } = this.#parts;
     hearing.lost();
     await hearing.prove();
     // Others may have buried a worker meanwhile; the rows know.
@@ -158,6 +179,10 @@ export class Serving {
       feeding.wake();
     });
     const sweeping = this.#loop(() => this.#whileServing(() => sweeper.tick()));
+    const retaining = this.#loop(
+      () => this.#whileServing(() => retention.tick()),
+      this.#context.settings.retentionIntervalMs,
+    );
     const walking = this.#loop(() => this.#whileServing(() => lostEntries.tick()));
     lostEntries.begin(() => {
       walking.wake();
@@ -181,7 +206,7 @@ export class Serving {
     const check = new AdmissionCheck(this.#context);
     const comparing = this.#loop(() => this.#whileServing(() => check.tick()));
     this.#servingLoops = [feeding, sweeping, walking, refreshing, recalling, recording, settling];
-    this.#servingLoops.push(comparing, lookingAfter);
+    this.#servingLoops.push(comparing, lookingAfter, retaining);
     for (const loop of this.#servingLoops) loop.start();
   }
 
@@ -230,9 +255,10 @@ export class Serving {
     return this.#rebuilding;
   }
 
-  #loop(tick: () => Promise<number>): Loop {
+  #loop(tick: () => Promise<number>, errorDelayMs?: number): Loop {
     return new Loop({
       tick,
+      ...(errorDelayMs === undefined ? {} : { errorDelayMs }),
       onError: (error) => {
         this.noteError(error);
       },

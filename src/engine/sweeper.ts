@@ -8,7 +8,6 @@ import { purgeServers } from '../store/hearing.js';
 import { purgeKeys } from '../store/purge-keys.js';
 import { purgeLevels } from '../store/bucket-levels.js';
 import { forgetSettled } from '../store/unsettled.js';
-import { purgeQueues } from '../store/queues.js';
 import { purgeSubmissions } from '../store/submission-limits.js';
 import { releaseStuckWorkflows } from '../store/release-stuck-workflows.js';
 import {
@@ -26,7 +25,6 @@ import type { Hearing } from './hearing.js';
 import type { LostEntries } from './lost-entries.js';
 import type { News } from './news.js';
 import { failedAttempt } from './report.js';
-import type { Retention } from './retention.js';
 import type { Slots } from './slots.js';
 
 const maxAttemptsAtOnce = 1_000;
@@ -35,9 +33,6 @@ const maxSlotsAtOnce = 1_000;
 const maxWorkflowsAtOnce = 200;
 const maxKeysAtOnce = 1_000;
 const maxSubmittersAtOnce = 1_000;
-const maxQueuesAtOnce = 1_000;
-/** It may read all living tasks. */
-const purgeQueuesMs = 3_600_000;
 const deadWorkersKeptMs = 24 * 3_600_000;
 /** Longer than the longest window of a limit. */
 const unusedLevelsKeptMs = 400 * 24 * 3_600_000;
@@ -52,7 +47,6 @@ export interface SweeperParts {
   readonly news: News;
   readonly hearing: Hearing;
   readonly slots: Slots;
-  readonly retention: Retention;
 }
 
 /**
@@ -64,7 +58,6 @@ export class Sweeper {
   readonly #parts: SweeperParts;
   #workflowCursor: string | null = null;
   #nextUpkeepMs = 0;
-  #nextQueuesMs = 0;
 
   constructor(context: EngineContext, parts: SweeperParts) {
     this.#context = context;
@@ -86,7 +79,6 @@ export class Sweeper {
     await this.#if(look.keptPlaces, () => this.#freePlaces());
     await this.#if(look.workflows, () => this.#releaseStuck());
     if (performance.now() >= this.#nextUpkeepMs) await this.#upkeep();
-    await this.#parts.retention.tick();
     return settings.sweepIntervalMs;
   }
 
@@ -109,21 +101,11 @@ export class Sweeper {
     await purgeServers(db, deadWorkersKeptMs, instant(this.#context));
     await forgetSettled(db);
     await purgeLevels(db, unusedLevelsKeptMs, instant(this.#context));
-    await this.#purgeQueues();
     const submitters = await purgeSubmissions(db, maxSubmittersAtOnce, instant(this.#context));
     // More of them may expire in a minute than go at once.
     const isDone = keys < maxKeysAtOnce && submitters < maxSubmittersAtOnce;
     const waitMs = isDone ? settings.upkeepIntervalMs : 0;
     this.#nextUpkeepMs = performance.now() + waitMs;
-  }
-
-  async #purgeQueues(): Promise<void> {
-    if (performance.now() < this.#nextQueuesMs) return;
-    const { db, log, settings } = this.#context;
-    this.#nextQueuesMs = performance.now() + purgeQueuesMs;
-    const unusedMs = settings.retainEndedDays * 24 * 3_600_000;
-    const purged = await purgeQueues(db, unusedMs, maxQueuesAtOnce, instant(this.#context));
-    if (purged > 0) log.info({ purged }, 'deleted queues without settings, tasks and submits');
   }
 
   async #buryWorkers(): Promise<number> {
@@ -151,8 +133,10 @@ export class Sweeper {
   async #endOverdue(): Promise<void> {
     const { db, random, settings } = this.#context;
     const { heartbeatIntervalMs, leaseMs, timeoutGraceMs } = settings;
-    if (this.#parts.hearing.forMs() < heartbeatIntervalMs) return;
-    const terms = { graceMs: timeoutGraceMs, leaseMs, heardForMs: heartbeatIntervalMs };
+    const { hearing } = this.#parts;
+    if (hearing.forMs() < heartbeatIntervalMs) return;
+    const proven = { serverId: hearing.serverId, leaseMs, heardForMs: heartbeatIntervalMs };
+    const terms = { ...proven, graceMs: timeoutGraceMs, step: hearing.step() };
     const overdue = await findOverdue(db, maxAttemptsAtOnce, terms, instant(this.#context));
     await this.#parts.endAttempts.end(
       overdue.map((attempt) =>

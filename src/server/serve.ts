@@ -97,7 +97,8 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
       close: async ({ drainMs = 0 } = {}) => {
         drain.begin();
         // While it still answers: what was started reports its results before it leaves.
-        await Promise.all([asking?.stop(), drainMs > 0 ? delay(drainMs) : undefined]);
+        const draining = drainMs > 0 ? [engine.handOver(), delay(drainMs)] : [];
+        await Promise.all([asking?.stop(), ...draining]);
         await app.close();
         await engine.close();
       },

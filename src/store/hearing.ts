@@ -16,6 +16,8 @@ export interface Proof {
 export interface Proven {
   /** For how long this server has been able to write heartbeats, without a gap. */
   readonly hearingMs: number;
+  /** Since this server's last proof, by the clock of Postgres; null: this is the first one. */
+  readonly sinceLastMs: number | null;
   /** Silent workers whose row is locked: their heartbeats could not be written. */
   readonly locked: readonly WorkerId[];
 }
@@ -41,6 +43,8 @@ with beat as (
 ), writable as materialized (
   select w.id from sluice.workers w where w.id = any(array(select id from silent))
   for share skip locked
+), before as materialized (
+  select proven_at from sluice.servers where id = $1::uuid
 ), proof as (
   insert into sluice.servers as server (id, hearing_since, heard_at, proven_at)
   select $1::uuid, instant, instant, clock_timestamp()
@@ -57,6 +61,8 @@ with beat as (
   returning extract(epoch from heard_at - hearing_since)::float8 * 1000 as hearing_ms
 )
 select proof.hearing_ms,
+  (select extract(epoch from clock_timestamp() - proven_at)::float8 * 1000 from before)
+    as since_last_ms,
   array(select id::text from silent except select id::text from writable) as locked
 from proof`;
 
@@ -65,15 +71,27 @@ export async function proveHearing(
   { serverId, leaseMs, continues }: Proof,
   now: Instant,
 ): Promise<Proven> {
-  const [row] = await db.query<{ hearing_ms: number; locked: WorkerId[] }>(proveSql, [
-    serverId,
-    now,
-    continues,
-    leaseMs,
-    longestGapMs(leaseMs),
-  ]);
+  const [row] = await db.query<{
+    hearing_ms: number;
+    since_last_ms: number | null;
+    locked: WorkerId[];
+  }>(proveSql, [serverId, now, continues, leaseMs, longestGapMs(leaseMs)]);
   if (row === undefined) throw new Error('an insert without a condition answered no row');
-  return { hearingMs: row.hearing_ms, locked: row.locked };
+  return { hearingMs: row.hearing_ms, sinceLastMs: row.since_last_ms, locked: row.locked };
+}
+
+/** Whether another server, serving or standing by, has proven lately that it can write. */
+export async function isAnotherHearing(
+  db: Queryable,
+  serverId: string,
+  leaseMs: number,
+): Promise<boolean> {
+  const others = await db.query(
+    `select from sluice.servers
+     where id <> $1::uuid and proven_at >= clock_timestamp() - $2::float8 * interval '1 ms' limit 1`,
+    [serverId, longestGapMs(leaseMs)],
+  );
+  return others.length > 0;
 }
 
 /** Its workers go elsewhere: their silence counts from their last heartbeat. */

@@ -2,13 +2,20 @@ import { expect, it } from 'vitest';
 
 import { claimOf, completionOf, newTask } from '../../test/store/lifecycle.js';
 import { describeOnDatabasesOfItsOwn, describeOnPostgres } from '../../test/store/support.js';
+import { createEmptyDatabase } from '../../test/support/postgres.js';
+import { createTestRole } from '../../test/support/roles.js';
+import { startPgBouncer } from '../../test/support/services/pgbouncer.js';
+import { runOn } from '../../test/support/services/postgres-statement.js';
 import { until } from '../../test/support/until.js';
 import { firstIdAt, type TaskId } from '../domain/ids.js';
 import { cancelTasks } from './cancel-tasks.js';
 import { claimTasks } from './claim-tasks.js';
 import { LockedError, type Database, type Queryable } from './database.js';
 import { completeTasks } from './finish-tasks.js';
+import { findRightsProblem } from './database-rights.js';
+import { migrate } from './migrate.js';
 import { compactInputs, dropHistory, dropInputs, ensurePartitions } from './partitions.js';
+import { openPgDatabase } from './pg-database.js';
 import { submitTasks } from './submit-tasks.js';
 
 describeOnDatabasesOfItsOwn('ensurePartitions', (db) => {
@@ -310,6 +317,57 @@ describeOnPostgres('dropHistory', (postgres) => {
       return (await tablesLike(db, 'task_history_2001%')).length === 0;
     });
     await dropInputs(db, 9, now);
+  });
+
+  it('R-ST6: behind PgBouncer it waits for no open transaction either', async () => {
+    const { db, url } = postgres();
+    await makeFiveDays(db);
+    const pooler = await startPgBouncer(url, { poolMode: 'transaction', poolSize: 2 });
+    const pooled = await openPgDatabase({ url: pooler.url });
+    try {
+      const reader = await postgres().open();
+      await reader.transaction(async (tx) => {
+        await tx.query('select count(*) from sluice.task_history');
+        expect(await dropHistory(pooled, 7, 9, on(30))).toEqual([]);
+      });
+      expect(await dropHistory(pooled, 7, 9, on(30))).toHaveLength(5);
+      await dropInputs(pooled, 9, on(30));
+    } finally {
+      await pooled.close();
+      await pooler.stop();
+    }
+  });
+
+  it('R-HA6: days that a role makes which was granted the owner belong to the owner, who may upgrade and drop them', async () => {
+    const database = await createEmptyDatabase();
+    const [owner, member] = [
+      await createTestRole(database.url),
+      await createTestRole(database.url),
+    ];
+    await runOn(
+      database.url,
+      `create schema sluice authorization ${owner.name}; grant ${owner.name} to ${member.name}`,
+    );
+    const [ours, theirs] = [
+      await openPgDatabase({ url: owner.url }),
+      await openPgDatabase({ url: member.url }),
+    ];
+    try {
+      await migrate(ours);
+      await ensurePartitions(theirs, 2, on(3));
+      await submitTasks(theirs, [newTask({ taskId: firstIdAt(on(2).getTime()) })], on(2));
+      await fill(theirs, on(2), 3_000);
+      expect((await compactInputs(theirs, 7, null, 9, on(30))).compacted).toHaveLength(1);
+      expect(await findRightsProblem(ours, 'change')).toBeNull();
+      expect(await dropHistory(ours, 7, 9, on(30))).toHaveLength(5);
+      await ours.run('delete from sluice.tasks');
+      expect(await dropInputs(ours, 9, on(30))).toHaveLength(5);
+    } finally {
+      await Promise.all([ours.close(), theirs.close()]);
+      await member.drop();
+      await owner.drop();
+      await database.drop();
+    }
   });
 
   it('R-ST6: several servers at once drop each day once', async () => {

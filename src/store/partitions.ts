@@ -180,7 +180,13 @@ async function dropDays(
 ): Promise<string[]> {
   const dropped: string[] = [];
   for (const day of await db.query<DayTable>(findSql, [parent, ...parameters])) {
-    if (await drop(db, parent, day)) dropped.push(day.name);
+    try {
+      if (await drop(db, parent, day)) dropped.push(day.name);
+    } catch (error) {
+      // The lock is on the parent: the other days would wait for the same transaction.
+      if (error instanceof LockedError) break;
+      throw error;
+    }
   }
   return dropped;
 }
@@ -188,8 +194,8 @@ async function dropDays(
 /**
  * Detached first, and "concurrently": to drop a partition locks its parent against every read and
  * write, so that all would wait behind it while it waits for one open transaction. This way nobody
- * waits. It waits itself, for those that are at the table, at most the session's lock_timeout; what
- * was begun then is finished another time, by whichever server comes first.
+ * waits, except behind a pooler (`queryShared`). It waits itself, for those that are at the table, at most
+ * the session's lock_timeout; what was begun then is finished another time, by whichever server comes first.
  */
 async function drop(
   db: Queryable,
@@ -205,7 +211,7 @@ async function drop(
     );
     return row?.dropped === true;
   } catch (error) {
-    if (error instanceof LockedError || isDoneByAnother(error)) return false;
+    if (isDoneByAnother(error)) return false;
     throw error;
   }
 }

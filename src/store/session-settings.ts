@@ -142,8 +142,13 @@ class QueryWithSettings extends BaseQuery {
   }
 }
 
-/** Postgres runs it in no transaction, and so not together with settings. */
-const mustBeAlone = ' concurrently';
+/**
+ * Postgres runs "detach partition … concurrently" outside of transactions only, so on a shared connection
+ * our lock_timeout can't be sent with it: it would wait for as long as anybody's transaction is open. There the
+ * partition is detached inside a transaction instead. Others wait behind its lock on the parent, 50 ms at most.
+ */
+const aloneOnly = /^(alter table .* detach partition .*) concurrently$/;
+const exclusiveLock: Settings = { lock_timeout: '50ms' };
 
 export function queryShared(
   client: pg.PoolClient,
@@ -151,11 +156,12 @@ export function queryShared(
   values: unknown[] | undefined,
   own: Settings,
 ): Promise<pg.QueryResult> {
-  if (text.endsWith(mustBeAlone)) return client.query(text);
+  const detach = aloneOnly.exec(text)?.[1];
+  const settings = detach === undefined ? own : { ...own, ...exclusiveLock };
   return new Promise((resolve, reject) => {
-    const config = { text, values: values ?? [], queryMode: 'extended' as const };
+    const config = { text: detach ?? text, values: values ?? [], queryMode: 'extended' as const };
     client.query(
-      new QueryWithSettings(config, own, (error, result) => {
+      new QueryWithSettings(config, settings, (error, result) => {
         if (error) reject(error);
         else resolve(result);
       }),

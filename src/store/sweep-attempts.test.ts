@@ -16,8 +16,8 @@ import {
 import { buryWorker, findWorker, registerWorker } from './workers.js';
 
 const leaseMs = 30_000;
-const terms = { graceMs: 0, leaseMs, heardForMs: 10_000 };
 const us = randomUUID();
+const terms = { serverId: us, graceMs: 0, leaseMs, heardForMs: 10_000 };
 const they = randomUUID();
 
 describeOnEveryDatabase('sweeping attempts', (db) => {

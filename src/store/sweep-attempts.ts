@@ -124,11 +124,20 @@ export async function findOrphans(db: Queryable, limit: number): Promise<OrphanR
   return rows.map((row) => ({ ...attemptOf(row), unheard: row.unheard }));
 }
 
+/** The clock of Postgres was set forward: attempts that were claimed before that had less time. */
+export interface ClockStep {
+  readonly agoMs: number;
+  readonly byMs: number;
+}
+
 export interface Overdue {
+  /** The server that sweeps. */
+  readonly serverId: string;
   readonly graceMs: number;
   readonly leaseMs: number;
   /** For so long the worker's server must have been able to write before its word is missed. */
   readonly heardForMs: number;
+  readonly step?: ClockStep;
 }
 
 /**
@@ -139,7 +148,7 @@ export interface Overdue {
 export async function findOverdue(
   db: Queryable,
   limit: number,
-  { graceMs, leaseMs, heardForMs }: Overdue,
+  { serverId, graceMs, leaseMs, heardForMs, step = { agoMs: 0, byMs: 0 } }: Overdue,
   now: Instant,
 ): Promise<AttemptRow[]> {
   const rows = await db.query<AttemptTaskRow>(
@@ -157,12 +166,24 @@ export async function findOverdue(
          from sluice.servers s where s.id = w.heard_by offset 0
        ) they on true
        where coalesce(they.is_gone or they.is_hearing, true)
+         -- After a step of the clock the proofs look old, until this server has seen the step.
+         and not exists (
+           select from sluice.servers us where us.id = $9::uuid and (
+             us.proven_at < clock_timestamp() - $6::float8 * interval '1 ms'
+             or us.hearing_since
+               > coalesce($3::timestamptz, now()) - $5::float8 * interval '1 ms'
+           )
+         )
      )
      select ${attemptColumns}
      from heard as holder cross join lateral (
        select * from sluice.tasks t
        where t.worker_id = holder.worker_id
          and t.lapses_at < coalesce($3::timestamptz, now())
+         and (
+           t.lapses_at < coalesce($3::timestamptz, now()) - $8::float8 * interval '1 ms'
+           or t.assigned_at > coalesce($3::timestamptz, now()) - $7::float8 * interval '1 ms'
+         )
          and (
            t.status = 'assigned'
            or t.lapses_at < coalesce($3::timestamptz, now()) - $2::float8 * interval '1 ms'
@@ -171,7 +192,17 @@ export async function findOverdue(
        for no key update skip locked
      ) task
      limit $1`,
-    [limit, graceMs, now, leaseMs, heardForMs, longestGapMs(leaseMs)],
+    [
+      limit,
+      graceMs,
+      now,
+      leaseMs,
+      heardForMs,
+      longestGapMs(leaseMs),
+      step.agoMs,
+      step.byMs,
+      serverId,
+    ],
   );
   return rows.map(attemptOf);
 }

@@ -168,6 +168,34 @@ describeOnPostgres('retention', (server) => {
     return day.id;
   }
 
+  it('R-RE3: the sweep goes on while a day is dropped, however long that takes', async () => {
+    const engine = await server().open(quickly);
+    await server().sql('alter function sluice.drop_detached rename to drop_at_once');
+    await server().sql(
+      `create function sluice.drop_detached(parent text, day date) returns boolean
+       language sql as 'select pg_sleep(600) is null'`,
+    );
+    await server().sql(`select sluice.ensure_partitions(0, now() - interval '20 days')`);
+    const dropping = () =>
+      server().sql<{ pid: number; since: string }>(
+        `select pid, query_start::text as since from pg_stat_activity
+         where datname = current_database() and state = 'active' and pid <> pg_backend_pid()
+           and query like 'select sluice.drop_detached%'`,
+      );
+    try {
+      const began = await until('a day to be dropped', async () => (await dropping()).at(0));
+      const task = { taskType: 't', queue: freshQueue(), dispatchDeadlineSeconds: 1 };
+      await untilStatus(engine, (await engine.submit(task)).taskId, 'failed');
+      expect(await dropping()).toEqual([began]);
+    } finally {
+      await server().sql('drop function sluice.drop_detached');
+      await server().sql('alter function sluice.drop_at_once rename to drop_detached');
+      for (const { pid } of await dropping()) {
+        await server().sql('select pg_cancel_backend($1)', [pid]);
+      }
+    }
+  });
+
   it('a process that only submits purges nothing: it may have other settings', async () => {
     const engine = await server().open(quickly);
     const { queue, taskId } = await deadLetter(engine);

@@ -16,7 +16,7 @@ import { silentLog } from '../../src/runtime/log.js';
 import type { Database, Queryable } from '../../src/store/database.js';
 import { describeOnPostgres as describeOnEmptyPostgres } from '../store/support.js';
 import { until } from '../support/until.js';
-import { describeOnPostgres, quickTicks, TestWorker } from './support.js';
+import { describeOnPostgres, freshQueue, quickTicks, TestWorker, untilStatus } from './support.js';
 
 const ids = new IdSource();
 
@@ -243,5 +243,36 @@ describeOnPostgres('two servers', (server) => {
        )::int as once from sluice.tasks`,
     );
     expect(row).toEqual({ all: count, once: count });
+  });
+});
+
+describeOnPostgres('a step of the clock of Postgres', (server) => {
+  it('R-HA2: forward by an hour ends no attempt that began before it, and those after it in time', async () => {
+    const settings = { leaseMs: 60_000, heartbeatIntervalMs: 200, timeoutGraceMs: 100 };
+    const engine = await server().open({ settings: { ...quickTicks, ...settings } });
+    const queue = freshQueue();
+    const worker = await TestWorker.register(engine, { queues: [queue] });
+    const draft = { taskType: 't', queue, maxRetries: 0 };
+    const before = await engine.submit({ ...draft, timeoutSeconds: 600 });
+    await worker.takeOne();
+    // Where all that is written is an hour older, the clock is an hour further.
+    await server().sql(
+      `update sluice.tasks set lapses_at = lapses_at - interval '1 hour',
+         assigned_at = assigned_at - interval '1 hour', started_at = started_at - interval '1 hour'
+       where lapses_at is not null;
+       update sluice.workers set last_heartbeat_at = last_heartbeat_at - interval '1 hour';
+       update sluice.servers set hearing_since = hearing_since - interval '1 hour',
+         heard_at = heard_at - interval '1 hour', proven_at = proven_at - interval '1 hour'`,
+    );
+    await until('the step to be seen', async () => {
+      const rows = await server().sql(
+        `select from sluice.servers where proven_at < now() - interval '30 minutes'`,
+      );
+      return rows.length === 0;
+    });
+    const after = await engine.submit({ ...draft, timeoutSeconds: 1 });
+    await worker.takeOne();
+    await untilStatus(engine, after.taskId, 'dead_letter');
+    expect((await engine.getTask(before.taskId)).status).toBe('executing');
   });
 });

@@ -119,6 +119,11 @@ describe('a standalone Redis', () => {
     );
   });
 
+  it('R-HA5: that evicts only keys which expire is accepted: ours do not', async () => {
+    const server = await ownRedis(['--maxmemory-policy', 'volatile-lru']);
+    expect((await open(server.url)).trouble()).toBeNull();
+  });
+
   it('R-HA5: that may evict keys later is warned of, once', async () => {
     const server = await ownRedis();
     const { log, lines } = keptLog();

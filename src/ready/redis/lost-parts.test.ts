@@ -99,6 +99,15 @@ describe('Redis that loses a single key', () => {
     }
   }
 
+  it('R-HA5: no key expires, so that a policy which evicts keys that do spares ours', async () => {
+    await fill();
+    const expiring = [];
+    for (const name of await keys()) {
+      if ((await redis.client.pttl(name)) !== -1) expiring.push(name);
+    }
+    expect(expiring).toEqual([]);
+  });
+
   it('R-HA5: notices every one of them, exceeds no limit, and starts anew', async () => {
     await fill();
     const names = await keys();

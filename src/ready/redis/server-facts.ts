@@ -41,9 +41,12 @@ export function isTooOld(version: string): boolean {
 
 export const neededVersion = leastVersion.join('.');
 
-/** Under any other policy a full Redis may delete keys that it was not asked to delete. */
+/**
+ * Whether a full Redis may delete keys of ours. The "volatile-…" policies delete only keys that expire: of ours that is
+ * `building` alone, and a restore that loses it begins anew. Many hosted services have "volatile-lru" by default.
+ */
 export function mayEvict(evictionPolicy: string): boolean {
-  return evictionPolicy !== '' && evictionPolicy !== 'noeviction';
+  return evictionPolicy.startsWith('allkeys-');
 }
 
 function field(info: string, name: string): string {

@@ -9,6 +9,21 @@ language sql volatile as $$
   )
 $$;
 
+-- The new table belongs to the owner of the parent, also when a role makes it that was granted the owner's
+-- rights: else the owner could neither detach nor drop it.
+create function sluice.create_like(parent text, child text) returns void
+language plpgsql as $$
+declare
+  owner text := (
+    select pg_get_userbyid(relowner) from pg_catalog.pg_class
+    where oid = ('sluice.' || parent)::regclass
+  );
+begin
+  execute format('create table sluice.%I (like sluice.%I including all)', child, parent);
+  execute format('alter table sluice.%I owner to %I', child, owner);
+end
+$$;
+
 -- As in 0001, and a day that retention has detached but not dropped yet is attached again. A day whose
 -- detaching is under way can't be had until it is over: 55P03, as for a lock.
 create or replace function sluice.ensure_partition(
@@ -28,7 +43,7 @@ begin
   if not sluice.has_table(child) then
     -- Made apart, then attached: "partition of" would lock the parent against every read and write,
     -- and so wait for a user's open transaction while everybody else waits for it.
-    execute format('create table sluice.%I (like sluice.%I including all)', child, parent);
+    perform sluice.create_like(parent, child);
   elsif exists (
     select from pg_catalog.pg_inherits
     where inhrelid = ('sluice.' || child)::regclass and inhdetachpending
@@ -142,9 +157,9 @@ declare
   child text := 'task_inputs_' || to_char(day, 'YYYYMMDD');
 begin
   perform pg_advisory_xact_lock(hashtext('sluice.copy_kept_inputs_of'));
-  execute format(
-    'create table if not exists sluice.%I (like sluice.%I including all)', child || '_kept', child
-  );
+  if not sluice.has_table(child || '_kept') then
+    perform sluice.create_like('task_inputs', child || '_kept');
+  end if;
   execute format(
     'insert into sluice.%I
      select input.* from sluice.tasks_of(%L) as needed (id), sluice.%I as input
