@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { WorkerId } from '../domain/ids.js';
 import { DatabaseAwayError, LockedError } from '../store/database.js';
-import { leaveHearing, longestGapMs, proveHearing } from '../store/hearing.js';
+import { longestGapMs, proveHearing } from '../store/hearing.js';
 import { instant, type EngineContext } from './context.js';
 
 const longestIntervalMs = 1_000;
@@ -71,10 +71,6 @@ export class Hearing {
 
   get intervalMs(): number {
     return Math.min(longestIntervalMs, this.#context.settings.leaseMs / proofsPerLease);
-  }
-
-  async leave(): Promise<void> {
-    await leaveHearing(this.#context.db, this.serverId);
   }
 
   /** For how long heartbeats could be written here, without a gap; 0: not now. */
