@@ -38,6 +38,8 @@ const maxSubmittersAtOnce = 1_000;
 const maxQueuesAtOnce = 1_000;
 /** It may read all living tasks. */
 const purgeQueuesMs = 3_600_000;
+/** A result that something between worker and server never lets through does not keep its task for ever. */
+const undeliveredMs = 3_600_000;
 const deadWorkersKeptMs = 24 * 3_600_000;
 /** Longer than the longest window of a limit. */
 const unusedLevelsKeptMs = 400 * 24 * 3_600_000;
@@ -152,7 +154,8 @@ export class Sweeper {
     const { db, random, settings } = this.#context;
     const { heartbeatIntervalMs, leaseMs, timeoutGraceMs } = settings;
     if (this.#parts.hearing.forMs() < heartbeatIntervalMs) return;
-    const terms = { graceMs: timeoutGraceMs, leaseMs, heardForMs: heartbeatIntervalMs };
+    const heardForMs = heartbeatIntervalMs;
+    const terms = { graceMs: timeoutGraceMs, leaseMs, heardForMs, undeliveredMs };
     const overdue = await findOverdue(db, maxAttemptsAtOnce, terms, instant(this.#context));
     await this.#parts.endAttempts.end(
       overdue.map((attempt) =>
