@@ -8,6 +8,7 @@ import type { WorkerId } from '../../src/domain/ids.js';
 import { silentLog } from '../../src/runtime/log.js';
 import type { TaskHandler } from '../../src/worker/handler.js';
 import { Worker } from '../../src/worker/worker.js';
+import { Gate } from '../support/gate.js';
 import { until } from '../support/until.js';
 import { openOnHeldLine } from './stalls.js';
 import {
@@ -70,6 +71,35 @@ describeOnPostgres('locks that somebody else holds', (server) => {
       expect(answers.filter(({ accepted }) => accepted)).toHaveLength(count);
     },
   );
+
+  it('R-HA2: handlers go on while a table is locked for longer than the lease, and run once', async () => {
+    const slower = { leaseMs: 3_500, heartbeatIntervalMs: 1_000 };
+    const engine = await server().open({ settings: slower });
+    const go = new Gate();
+    let runs = 0;
+    let aborted = 0;
+    const long: TaskHandler = {
+      type: 'long',
+      run: async (_, { signal }) => {
+        runs += 1;
+        signal.addEventListener('abort', () => (aborted += 1));
+        await go.passed;
+      },
+    };
+    const worker = new Worker(engine, [long], { drainTimeoutMs: 100, log: silentLog });
+    await worker.start();
+    const taskIds = await submitAll(engine, drafts(count, { taskType: 'long', maxRetries: 0 }));
+    await until('all to run', () => runs === count);
+    const holder = await server().connect();
+    await holder.query('begin');
+    await holder.query('lock table sluice.tasks');
+    await delay(1.3 * slower.leaseMs);
+    await holder.query('commit');
+    go.open();
+    for (const taskId of taskIds) await untilStatus(engine, taskId, 'completed');
+    expect({ runs, aborted }).toEqual({ runs: count, aborted: 0 });
+    await worker.stop();
+  });
 
   it('R-HA2: a server that could not write heartbeats pauses the count of its workers on the others', async () => {
     const redisUrl = inject('redisUrl');
