@@ -1,4 +1,4 @@
-import { isConfined, unconfined, type Confinement } from '../domain/confinement.js';
+import { unconfined, type Confinement } from '../domain/confinement.js';
 import { SluiceError } from '../domain/errors.js';
 import type { TaskId, WorkerId } from '../domain/ids.js';
 import type { RateLimit } from '../domain/queue-settings.js';
@@ -60,6 +60,8 @@ import { WaitingQueues } from './waiting-queues.js';
 
 /** What counts many tasks is computed once in so long, however many callers ask. */
 const lookedAtForMs = 1_000;
+/** Each may hold as many bytes as an answer. */
+const maxAnalyses = 16;
 /** By one poll of a worker whose key is confined; the next ones ask for the others. */
 const maxQueuesPolled = 1_000;
 
@@ -72,7 +74,8 @@ export class Engine implements SluiceApi {
   readonly #context: EngineContext;
   readonly #parts: EngineParts;
   readonly #statistics: Cached<Statistics>;
-  readonly #analysis: Cached<DeadLetterPattern[]>;
+  /** By confinement, the one that was asked for last standing last. */
+  readonly #analyses = new Map<string, Cached<DeadLetterPattern[]>>();
   readonly #waitingQueues: WaitingQueues;
   #closing: Promise<void> | null = null;
 
@@ -84,7 +87,6 @@ export class Engine implements SluiceApi {
     this.#statistics = new Cached(lookedAtForMs, () =>
       getStatistics(context, line, throughput, admission),
     );
-    this.#analysis = new Cached(lookedAtForMs, () => analyseDeadLetters(context.db.reads));
     this.#waitingQueues = new WaitingQueues(context.db, {
       maxNames: maxQueuesPolled,
       freshForMs: lookedAtForMs,
@@ -283,8 +285,15 @@ export class Engine implements SluiceApi {
   }
 
   analyseDeadLetters(within = unconfined): Promise<readonly DeadLetterPattern[]> {
-    if (!isConfined(within)) return refusing(this.#analysis.get());
-    return refusing(analyseDeadLetters(this.#context.db.reads, within));
+    const key = JSON.stringify(within);
+    const { reads } = this.#context.db;
+    const analysis =
+      this.#analyses.get(key) ?? new Cached(lookedAtForMs, () => analyseDeadLetters(reads, within));
+    this.#analyses.delete(key);
+    this.#analyses.set(key, analysis);
+    const [oldest] = this.#analyses.keys();
+    if (oldest !== undefined && this.#analyses.size > maxAnalyses) this.#analyses.delete(oldest);
+    return refusing(analysis.get());
   }
 
   register(registration: Registration): Promise<Registered> {

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { WorkerId } from '../domain/ids.js';
 import { DatabaseAwayError, LockedError } from '../store/database.js';
-import { isAnotherHearing, leaveHearing, longestGapMs, proveHearing } from '../store/hearing.js';
+import { isAnotherHearing, longestGapMs, proveHearing } from '../store/hearing.js';
 import type { ClockStep } from '../store/sweep-attempts.js';
 import { instant, type EngineContext } from './context.js';
 
@@ -93,10 +93,6 @@ export class Hearing {
 
   get intervalMs(): number {
     return Math.min(longestIntervalMs, this.#context.settings.leaseMs / proofsPerLease);
-  }
-
-  async leave(): Promise<void> {
-    await leaveHearing(this.#context.db, this.serverId);
   }
 
   /** Another server could take over. */

@@ -1,6 +1,7 @@
 import type { Lease, TaskId, WorkerId } from '../domain/ids.js';
 import type { Heartbeat as Beat, HeartbeatAnswer } from '../protocol/workers-api.js';
 import { Batcher } from '../runtime/batcher.js';
+import { LockedError } from '../store/database.js';
 import { findAttempts } from '../store/find-attempts.js';
 import { findHeldBy } from '../store/sweep-attempts.js';
 import {
@@ -24,6 +25,8 @@ const maxTasksAtOnce = 20_000;
 /** However large a fleet is, its beats are few statements, and each is answered soon. */
 const maxGatherMs = 200;
 const gatherShareOfInterval = 1 / 50;
+/** A worker that is not answered within the interval takes its beat for lost. */
+const lockedShareOfInterval = 1 / 4;
 
 export interface HeartbeatParts {
   readonly fleet: Fleet;
@@ -54,6 +57,7 @@ export class Heartbeat {
         Math.max(heartbeat.currentLoad, heartbeat.currentTasks?.length ?? 0),
       maxWeight: maxTasksAtOnce,
       gatherMs: () => this.#gatherMs(),
+      lockedPatienceMs: context.settings.heartbeatIntervalMs * lockedShareOfInterval,
       judge: judgeDatabaseFailure,
     });
   }
@@ -61,6 +65,7 @@ export class Heartbeat {
   async heartbeat(workerId: WorkerId, request: Beat): Promise<HeartbeatAnswer> {
     const receivedMs = this.#nowMs();
     const heard = await this.#beat({ workerId, heartbeat: request });
+    if (heard === null) return { shouldDrain: false, cancelled: [], lost: [] };
     if (heard.kind === 'unknown') {
       this.#fleet.forget(workerId);
       throw unknownWorker(workerId);
@@ -81,11 +86,16 @@ export class Heartbeat {
     };
   }
 
-  async #beat(beating: Beating): Promise<Heard> {
+  /**
+   * Null: somebody holds a lock, and it could not be written. No server counts the silence of a worker during a
+   * lock, so one that is known to live goes on with what it runs.
+   */
+  async #beat(beating: Beating): Promise<Heard | null> {
     try {
       return await this.#beats.add(beating);
     } catch (error) {
       this.#hearing.missed(beating.workerId, error);
+      if (error instanceof LockedError && this.#fleet.find(beating.workerId) !== null) return null;
       throw error;
     }
   }

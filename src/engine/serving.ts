@@ -124,10 +124,6 @@ export class Serving {
     await this.#turn?.leave().catch((error: unknown) => {
       this.noteError(error);
     });
-    if (this.#turn === null) return;
-    await this.#parts.hearing.leave().catch((error: unknown) => {
-      this.noteError(error);
-    });
   }
 
   /** Null while this process hands out work; else why it does not. */

@@ -33,6 +33,8 @@ const maxSlotsAtOnce = 1_000;
 const maxWorkflowsAtOnce = 200;
 const maxKeysAtOnce = 1_000;
 const maxSubmittersAtOnce = 1_000;
+/** A result that something between worker and server never lets through does not keep its task for ever. */
+const undeliveredMs = 3_600_000;
 const deadWorkersKeptMs = 24 * 3_600_000;
 /** Longer than the longest window of a limit. */
 const unusedLevelsKeptMs = 400 * 24 * 3_600_000;
@@ -136,7 +138,7 @@ export class Sweeper {
     const { hearing } = this.#parts;
     if (hearing.forMs() < heartbeatIntervalMs) return;
     const proven = { serverId: hearing.serverId, leaseMs, heardForMs: heartbeatIntervalMs };
-    const terms = { ...proven, graceMs: timeoutGraceMs, step: hearing.step() };
+    const terms = { ...proven, graceMs: timeoutGraceMs, undeliveredMs, step: hearing.step() };
     const overdue = await findOverdue(db, maxAttemptsAtOnce, terms, instant(this.#context));
     await this.#parts.endAttempts.end(
       overdue.map((attempt) =>

@@ -82,6 +82,8 @@ export interface Heartbeat {
   readonly currentTasks?: readonly TaskId[];
   /** Of `currentTasks`, in the same order: a task is taken along to a new id only with its lease. */
   readonly leases?: readonly Lease[];
+  /** Of `currentTasks`: they have ended here, and their results did not arrive. They don't time out meanwhile. */
+  readonly undelivered?: readonly TaskId[];
   readonly availableCapacity?: number;
   readonly maxCapacity?: number;
   readonly memoryUsage?: number;

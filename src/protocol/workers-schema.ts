@@ -251,6 +251,14 @@ export const heartbeatSchema = request(
           'its own only with the lease',
       }),
     ),
+    undelivered: Type.Optional(
+      Type.Array(uuidSchema('One of current_tasks'), {
+        maxItems: 200_000,
+        description:
+          'Tasks that have ended here and whose results did not arrive. While it names them they do not time ' +
+          'out, for an hour at most',
+      }),
+    ),
     available_capacity: Type.Optional(capacitySchema('Tasks that it could take now')),
     max_capacity: Type.Optional(capacitySchema('Tasks that it can run at once')),
     memory_usage: Type.Optional(

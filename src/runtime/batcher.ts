@@ -15,6 +15,8 @@ export interface BatcherOptions<Item, Outcome> {
    * at a time; null is in no group.
    */
   readonly groupOf?: (item: Item) => string | null;
+  /** An item that meets a lock is given up so long after it came. */
+  readonly lockedPatienceMs?: number;
   /** Says what a failure means for the items of the batch. */
   readonly judge?: (error: unknown) => FlushFailure;
 }
@@ -68,7 +70,7 @@ class Call<Outcome> implements Caller<Outcome> {
  * An item that meets a lock is given up so long after it came, however its batch is divided. Each try may wait for
  * the lock for 200 ms, and for the tries in front of it: its caller is answered within 5 s.
  */
-const lockedPatienceMs = 2_500;
+const usualPatienceMs = 2_500;
 const lockedRetryDelaysMs = [20, 50, 100, 200, 400, 800];
 /** Locked items share connections with the others. */
 const lockedTriesAtOnce = 2;
@@ -185,7 +187,7 @@ export class Batcher<Item, Outcome> {
       fail(batch, error);
       return;
     }
-    const rest = failure === 'locked' ? withoutGivenUp(batch, error) : batch;
+    const rest = failure === 'locked' ? this.#withoutGivenUp(batch, error) : batch;
     const parts = failure === 'locked' ? this.#groupsIn(rest) : rest.map((waiting) => [waiting]);
     const [only, ...others] = parts;
     if (only === undefined) return;
@@ -193,7 +195,7 @@ export class Batcher<Item, Outcome> {
       const middle = parts.length >> 1;
       await this.#run(parts.slice(0, middle).flat());
       const second = parts.slice(middle).flat();
-      await this.#run(failure === 'locked' ? withoutGivenUp(second, error) : second);
+      await this.#run(failure === 'locked' ? this.#withoutGivenUp(second, error) : second);
     } else if (failure === 'locked') {
       void this.#tryAlone(only, error);
     } else {
@@ -220,7 +222,7 @@ export class Batcher<Item, Outcome> {
       const delayMs = lockedRetryDelaysMs[tries] ?? lockedRetryDelaysMs.at(-1);
       await new Promise((resolve) => setTimeout(resolve, delayMs));
       await this.#lockedTries.run(async () => {
-        if (failure !== null) batch = withoutGivenUp(batch, failure);
+        if (failure !== null) batch = this.#withoutGivenUp(batch, failure);
         failure = await this.#tryFlush(batch);
       });
       if (failure === null) return;
@@ -243,6 +245,20 @@ export class Batcher<Item, Outcome> {
     } catch (error) {
       return error;
     }
+  }
+
+  /** Those that may be tried again; the others are answered. */
+  #withoutGivenUp(
+    batch: readonly Waiting<Item, Outcome>[],
+    error: unknown,
+  ): Waiting<Item, Outcome>[] {
+    const { lockedPatienceMs = usualPatienceMs } = this.#options;
+    const oldestMs = performance.now() - lockedPatienceMs;
+    fail(
+      batch.filter(({ addedMs }) => addedMs <= oldestMs),
+      error,
+    );
+    return batch.filter(({ addedMs }) => addedMs > oldestMs);
   }
 
   #judge(error: unknown): FlushFailure {
@@ -286,19 +302,6 @@ class Turns {
       else next();
     }
   }
-}
-
-/** Those that may be tried again; the others are answered. */
-function withoutGivenUp<Item, Outcome>(
-  batch: readonly Waiting<Item, Outcome>[],
-  error: unknown,
-): Waiting<Item, Outcome>[] {
-  const oldestMs = performance.now() - lockedPatienceMs;
-  fail(
-    batch.filter(({ addedMs }) => addedMs <= oldestMs),
-    error,
-  );
-  return batch.filter(({ addedMs }) => addedMs > oldestMs);
 }
 
 function fail<Item, Outcome>(batch: readonly Waiting<Item, Outcome>[], error: unknown): void {

@@ -94,12 +94,7 @@ export async function isAnotherHearing(
   return others.length > 0;
 }
 
-/** Its workers go elsewhere: their silence counts from their last heartbeat. */
-export async function leaveHearing(db: Queryable, serverId: string): Promise<void> {
-  await db.query('delete from sluice.servers where id = $1::uuid', [serverId]);
-}
-
-/** Servers that ended without a word, once the silence of all their workers has counted. */
+/** Servers that ended, once the silence of all their workers has counted. */
 export async function purgeServers(
   db: Queryable,
   olderThanMs: number,

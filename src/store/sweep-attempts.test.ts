@@ -5,6 +5,7 @@ import { expect, it } from 'vitest';
 import { atSecond, seedTask, zero } from '../../test/store/seed.js';
 import { describeOnEveryDatabase } from '../../test/store/support.js';
 import type { TaskId, WorkerId } from '../domain/ids.js';
+import type { Heartbeat } from '../protocol/workers-api.js';
 import { proveHearing } from './hearing.js';
 import {
   buryLapsedWorkers,
@@ -13,11 +14,17 @@ import {
   findOverdue,
   listRunning,
 } from './sweep-attempts.js';
-import { buryWorker, findWorker, registerWorker } from './workers.js';
+import { beatAll, buryWorker, findWorker, registerWorker } from './workers.js';
 
 const leaseMs = 30_000;
 const us = randomUUID();
-const terms = { serverId: us, graceMs: 0, leaseMs, heardForMs: 10_000 };
+const terms = {
+  serverId: us,
+  graceMs: 0,
+  leaseMs,
+  heardForMs: 10_000,
+  undeliveredMs: 3_600_000,
+};
 const they = randomUUID();
 
 describeOnEveryDatabase('sweeping attempts', (db) => {
@@ -133,6 +140,19 @@ describeOnEveryDatabase('sweeping attempts', (db) => {
     expect(await overdue(25)).toHaveLength(1);
   });
 
+  it('R-HA1: an attempt whose result its worker cannot deliver is not overdue, for an hour', async () => {
+    const workerId = await register(zero);
+    const lapsesAt = atSecond(10);
+    const ended = await seedTask(db(), { status: 'executing', workerId, lapsesAt });
+    const running = await seedTask(db(), { status: 'executing', workerId, lapsesAt });
+    await beatWith(workerId, { undelivered: [ended.taskId] });
+    expect(await overdue(3_609)).toEqual([running.taskId]);
+    expect(await overdue(3_610)).toEqual([ended.taskId, running.taskId].sort());
+    // The result has arrived, and the task came back to this worker.
+    await beatWith(workerId, {});
+    expect(await overdue(11)).toEqual([ended.taskId, running.taskId].sort());
+  });
+
   it('R-RE6: the long task of a healthy worker is never touched', async () => {
     const workerId = await register(zero);
     await seedTask(db(), { status: 'executing', workerId, lapsesAt: atSecond(36_000) });
@@ -192,6 +212,11 @@ describeOnEveryDatabase('sweeping attempts', (db) => {
 
   function hear(serverId: string, now: Date, continues = true): ReturnType<typeof proveHearing> {
     return proveHearing(db(), { serverId, leaseMs, continues }, now);
+  }
+
+  async function beatWith(workerId: WorkerId, news: Partial<Heartbeat>): Promise<void> {
+    const heartbeat = { currentLoad: 2, status: 'active', ...news } as const;
+    await beatAll(db(), [{ workerId, heartbeat }], atSecond(1));
   }
 
   async function isUnheard(): Promise<boolean | undefined> {

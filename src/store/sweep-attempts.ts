@@ -137,25 +137,27 @@ export interface Overdue {
   readonly leaseMs: number;
   /** For so long the worker's server must have been able to write before its word is missed. */
   readonly heardForMs: number;
+  /** For so long an attempt whose result its worker can't deliver is not overdue. */
+  readonly undeliveredMs: number;
   readonly step?: ClockStep;
 }
 
 /**
  * Executing: timed out; its worker, which ends it by itself, gets `graceMs` to say so. Assigned:
  * never started. Not those of a worker whose server can't write, or could not until just now: the worker may
- * have reported the end there.
+ * have reported the end there. Nor those that have ended at their worker, as it says, and whose results don't arrive.
  */
 export async function findOverdue(
   db: Queryable,
   limit: number,
-  { serverId, graceMs, leaseMs, heardForMs, step = { agoMs: 0, byMs: 0 } }: Overdue,
+  { serverId, graceMs, leaseMs, heardForMs, undeliveredMs, step = { agoMs: 0, byMs: 0 } }: Overdue,
   now: Instant,
 ): Promise<AttemptRow[]> {
   const rows = await db.query<AttemptTaskRow>(
     `with recursive ${holders}, heard as (
-       select holder.worker_id
+       select holder.worker_id, coalesce(w.undelivered, '{}') as undelivered
        from holder left join lateral (
-         select heard_by from sluice.workers where id = holder.worker_id offset 0
+         select heard_by, undelivered from sluice.workers where id = holder.worker_id offset 0
        ) w on true
        left join lateral (
          select
@@ -188,6 +190,10 @@ export async function findOverdue(
            t.status = 'assigned'
            or t.lapses_at < coalesce($3::timestamptz, now()) - $2::float8 * interval '1 ms'
          )
+         and not (
+           t.id = any(holder.undelivered)
+           and t.lapses_at > coalesce($3::timestamptz, now()) - $10::float8 * interval '1 ms'
+         )
        order by t.lapses_at limit $1
        for no key update skip locked
      ) task
@@ -202,6 +208,7 @@ export async function findOverdue(
       step.agoMs,
       step.byMs,
       serverId,
+      undeliveredMs,
     ],
   );
   return rows.map(attemptOf);

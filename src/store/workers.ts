@@ -89,11 +89,12 @@ with beat as (
     event_loop_delay_ms = beating.event_loop_delay_ms,
     health = beating.health::json,
     last_heartbeat_at = coalesce($8::timestamptz, now()),
-    heard_by = $9::uuid
+    heard_by = $9::uuid,
+    undelivered = beating.undelivered::uuid[]
   from unnest(
-    $1::uuid[], $2::text[], $3::int[], $4::int[], $5::float8[], $6::float8[], $7::text[]
+    $1::uuid[], $2::text[], $3::int[], $4::int[], $5::float8[], $6::float8[], $7::text[], $10::text[]
   ) as beating (
-    worker_id, status, current_load, capacity, memory_usage, event_loop_delay_ms, health
+    worker_id, status, current_load, capacity, memory_usage, event_loop_delay_ms, health, undelivered
   )
   where worker.id = beating.worker_id and worker.status <> 'dead'
   returning worker.id, worker.drain_requested, worker.last_heartbeat_at as instant
@@ -132,6 +133,9 @@ export async function beatAll(
     ),
     now,
     serverId,
+    sparseColumn(latest, ({ heartbeat: { undelivered = [] } }) =>
+      undelivered.length === 0 ? null : column(undelivered, (taskId) => taskId),
+    ),
   ]);
   const byWorker = new Map<WorkerId, BeatRow[]>();
   for (const row of rows) {

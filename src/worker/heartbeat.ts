@@ -38,6 +38,11 @@ export class HeartbeatLoop {
     this.#loop.start();
   }
 
+  /** There is news for the server that can't wait for the next beat. */
+  wake(): void {
+    this.#loop.wake();
+  }
+
   async stop(): Promise<void> {
     await this.#loop.stop();
     clearTimeout(this.#silence);

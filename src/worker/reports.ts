@@ -14,6 +14,8 @@ export interface ReportsOptions {
   readonly maxUnacknowledged: number;
   /** Nor when their results take more memory than this; about. */
   readonly maxUnacknowledgedBytes: number;
+  /** Further results did not arrive: the server should know that their tasks have ended. */
+  readonly onUndelivered?: () => void;
   readonly log: Logger;
 }
 
@@ -21,6 +23,8 @@ const maxBatch = 500;
 /** A quarter of what one request may carry: weights are about right, not exact. */
 const maxBatchBytes = bounds.requestBytes / 4;
 const tellEveryMs = 1_000;
+/** A call that is not answered by then counts as one that did not arrive, until it is. */
+const lateMs = 1_000;
 
 /**
  * The refusals of a result that sending it again would not change. Everything else, whatever its status,
@@ -59,6 +63,8 @@ interface Kept {
 export class Reports {
   readonly #options: ReportsOptions;
   readonly #unacknowledged = new Map<Lease, TaskId>();
+  /** Those of them that were sent and did not arrive, or not yet. */
+  readonly #undelivered = new Map<Lease, TaskId>();
   readonly #condition = new Condition();
   readonly #givingUp = new AbortController();
   readonly #waiting: Kept[] = [];
@@ -77,6 +83,10 @@ export class Reports {
 
   get unacknowledged(): readonly Held[] {
     return Array.from(this.#unacknowledged, ([lease, taskId]) => ({ taskId, lease }));
+  }
+
+  get undelivered(): readonly TaskId[] {
+    return [...this.#undelivered.values()];
   }
 
   /** `heard` is called when the server has answered, or when there is no hope that it will. */
@@ -142,10 +152,14 @@ export class Reports {
   /** Null: the server has answered. */
   async #deliver(batch: readonly Kept[]): Promise<{ readonly error: unknown } | null> {
     let answers: readonly ReportAnswer[];
+    const late = setTimeout(() => this.#noteUndelivered(batch), lateMs);
     try {
       answers = await this.#options.send(batch.map(({ report }) => report));
     } catch (error) {
+      if (!isFinal(error)) this.#noteUndelivered(batch);
       return { error };
+    } finally {
+      clearTimeout(late);
     }
     batch.forEach((kept, index) => {
       const isLost = answers[index]?.accepted === false;
@@ -260,9 +274,16 @@ export class Reports {
   #acknowledge({ report, bytes, heard }: Kept, trouble: string | null = null): void {
     if (trouble !== null) this.#options.log.warn({ task_id: report.taskId }, trouble);
     this.#unacknowledged.delete(report.lease);
+    this.#undelivered.delete(report.lease);
     this.#unacknowledgedBytes -= bytes;
     this.#condition.changed();
     heard();
+  }
+
+  #noteUndelivered(batch: readonly Kept[]): void {
+    const before = this.#undelivered.size;
+    for (const { report } of batch) this.#undelivered.set(report.lease, report.taskId);
+    if (this.#undelivered.size > before) this.#options.onUndelivered?.();
   }
 
   /** Once a second at most. Of a refused key the session speaks. */

@@ -102,6 +102,7 @@ export class Worker implements AsyncDisposable {
       send: (batch) => session.call((workerId) => api.report(workerId, batch)),
       maxUnacknowledged: Math.max(minUnacknowledged, concurrency),
       maxUnacknowledgedBytes,
+      onUndelivered: () => this.#heartbeat.wake(),
       log,
     });
     const pressure = new PressureGauge(options);
@@ -300,11 +301,13 @@ export class Worker implements AsyncDisposable {
     const { used, free, size } = this.#slots;
     const { memoryShare, eventLoopDelayMs } = this.#pressure.read();
     const held = this.#held;
+    const { undelivered } = this.#reports;
     return {
       currentLoad: used,
       status: this.#takesTasks ? 'active' : 'draining',
       currentTasks: held.map(({ taskId }) => taskId),
       ...(this.#needsLeases(held) ? { leases: held.map(({ lease }) => lease) } : {}),
+      ...(undelivered.length === 0 ? {} : { undelivered }),
       availableCapacity: this.#takesTasks ? free : 0,
       maxCapacity: size,
       memoryUsage: memoryShare,

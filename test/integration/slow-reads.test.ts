@@ -32,7 +32,8 @@ describeOnPostgres('slow reads', (server) => {
     const engine = new Engine(contextOf(watched, ready), 'submit', () => undefined);
     const ask = async () => {
       engine.databaseTrouble();
-      await Promise.all([engine.getStatistics(), engine.analyseDeadLetters()]);
+      const confined = engine.analyseDeadLetters({ queues: ['a*'], owner: null });
+      await Promise.all([engine.getStatistics(), engine.analyseDeadLetters(), confined]);
     };
     await ask();
     const once = statements.length;

@@ -5,6 +5,10 @@ import { expect, inject, it } from 'vitest';
 import { SluiceError } from '../../src/domain/errors.js';
 import type { Engine } from '../../src/engine/open-engine.js';
 import type { WorkerId } from '../../src/domain/ids.js';
+import { silentLog } from '../../src/runtime/log.js';
+import type { TaskHandler } from '../../src/worker/handler.js';
+import { Worker } from '../../src/worker/worker.js';
+import { Gate } from '../support/gate.js';
 import { until } from '../support/until.js';
 import { openOnHeldLine } from './stalls.js';
 import {
@@ -68,6 +72,35 @@ describeOnPostgres('locks that somebody else holds', (server) => {
     },
   );
 
+  it('R-HA2: handlers go on while a table is locked for longer than the lease, and run once', async () => {
+    const slower = { leaseMs: 3_500, heartbeatIntervalMs: 1_000 };
+    const engine = await server().open({ settings: slower });
+    const go = new Gate();
+    let runs = 0;
+    let aborted = 0;
+    const long: TaskHandler = {
+      type: 'long',
+      run: async (_, { signal }) => {
+        runs += 1;
+        signal.addEventListener('abort', () => (aborted += 1));
+        await go.passed;
+      },
+    };
+    const worker = new Worker(engine, [long], { drainTimeoutMs: 100, log: silentLog });
+    await worker.start();
+    const taskIds = await submitAll(engine, drafts(count, { taskType: 'long', maxRetries: 0 }));
+    await until('all to run', () => runs === count);
+    const holder = await server().connect();
+    await holder.query('begin');
+    await holder.query('lock table sluice.tasks');
+    await delay(1.3 * slower.leaseMs);
+    await holder.query('commit');
+    go.open();
+    for (const taskId of taskIds) await untilStatus(engine, taskId, 'completed');
+    expect({ runs, aborted }).toEqual({ runs: count, aborted: 0 });
+    await worker.stop();
+  });
+
   it('R-HA2: a server that could not write heartbeats pauses the count of its workers on the others', async () => {
     const redisUrl = inject('redisUrl');
     const { engine, line } = await openOnHeldLine(server(), inject('redisUrl'), {}, times);
@@ -102,6 +135,47 @@ describeOnPostgres('locks that somebody else holds', (server) => {
     expect(lapsed).toMatchObject({ retryCount: 0 });
     expect(lapsed.status).not.toBe('dead_letter');
     line.letGo();
+  });
+
+  it('R-HA2: the silence of workers whose server was stopped for longer than the lease costs no retry', async () => {
+    const redisUrl = inject('redisUrl');
+    const [engine, other] = await Promise.all([
+      server().open({ redisUrl, settings: times }),
+      server().open({ redisUrl, settings: times }),
+    ]);
+    const queue = freshQueue();
+    const worker = await TestWorker.register(engine, { queues: [queue] });
+    const { taskId } = await engine.submit({ taskType: 'long', queue, maxRetries: 0 });
+    await worker.beat(await worker.take(1));
+    await engine.close();
+    const lapsed = await untilStatus(other, taskId, 'pending', 'queued', 'dead_letter');
+    expect(lapsed.status).not.toBe('dead_letter');
+    expect(lapsed).toMatchObject({ retryCount: 0 });
+  });
+
+  it('R-HA2: a lock that keeps results from being written times out no task that has ended', async () => {
+    const engine = await server().open({ settings: { ...times, timeoutGraceMs: 1_500 } });
+    const run = () => 'kept';
+    const done = { type: 'done', run } satisfies TaskHandler;
+    const worker = new Worker(engine, [done], { drainTimeoutMs: 100, log: silentLog });
+    await worker.start();
+    const draft = { timeoutSeconds: 1, maxRetries: 0 };
+    const holder = await server().connect();
+    await holder.query('begin');
+    await holder.query('lock table sluice.task_history in share mode');
+    const { taskId } = await engine.submit({ taskType: 'done', ...draft });
+    await untilStatus(engine, taskId, 'executing');
+    // One that nobody ends is timed out, and shows that the sweeper was there.
+    const other = await TestWorker.register(engine, { taskTypes: ['never'] });
+    const never = await engine.submit({ taskType: 'never', ...draft });
+    const stop = other.keepBeating(300);
+    await other.take(1);
+    await untilStatus(engine, never.taskId, 'dead_letter');
+    stop();
+    expect(await engine.getTask(taskId)).toMatchObject({ status: 'executing' });
+    await holder.query('commit');
+    await untilStatus(engine, taskId, 'completed');
+    await worker.stop();
   });
 
   it('R-HA2: submits during a lock are refused within 5 s, each with when to come back', async () => {

@@ -93,7 +93,13 @@ describe('R-ST1: plans on 100,000 tasks that were never analyzed', () => {
   const leaseMs = 3_600_000;
   const burial = { serverId: living, leaseMs, except: [] };
   const proof = { serverId: living, leaseMs, continues: true };
-  const terms = { serverId: living, graceMs: 0, leaseMs, heardForMs: 0 };
+  const terms = {
+    serverId: living,
+    graceMs: 0,
+    leaseMs,
+    heardForMs: 0,
+    undeliveredMs: 3_600_000,
+  };
   const spans = [
     { low: 'a', high: 'a~' },
     { low: 'q', high: 'q~' },

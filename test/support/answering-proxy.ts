@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { createServer, request, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
 
 /** What a proxy answers in the server's place. */
 export interface ForeignAnswer {
@@ -9,6 +10,8 @@ export interface ForeignAnswer {
   readonly body?: string;
   /** The body is announced as longer, and the connection is cut after it. */
   readonly isCut?: boolean;
+  /** It is given so much later. */
+  readonly delayMs?: number;
   /** The server does what it was asked to; only its answer is replaced. */
   readonly afterwards?: boolean;
 }
@@ -52,6 +55,11 @@ export class AnsweringProxy implements AsyncDisposable {
     if (this.#server.listening) await once(this.#server, 'close');
   }
 
+  /** Cuts the connections of those who wait for an answer. */
+  hangUp(): void {
+    this.#server.closeAllConnections();
+  }
+
   async #handle(incoming: IncomingMessage, response: ServerResponse): Promise<void> {
     const { url = '' } = incoming;
     incoming.on('error', () => response.destroy());
@@ -59,6 +67,7 @@ export class AnsweringProxy implements AsyncDisposable {
     const foreign = this.judge(url) ?? this.judgeBody(url, body.toString());
     if (foreign !== null) this.answered += 1;
     if (foreign !== null && foreign.afterwards !== true) {
+      if (foreign.delayMs !== undefined) await delay(foreign.delayMs, undefined, { ref: false });
       give(foreign, response);
       return;
     }

@@ -84,7 +84,8 @@ describe('a worker behind a proxy that answers in the place of the server', () =
   let key: { id: string; key: string };
 
   beforeAll(async () => {
-    engine = await openEngine({ database: freshPglite() });
+    const settings = { sweepIntervalMs: 20, timeoutGraceMs: 500 };
+    engine = await openEngine({ database: freshPglite(), settings });
     await engine.keys.watch();
     app = buildKeyedApp(engine);
     key = await engine.createKey({ name: 'a test', scopes: ['admin'] });
@@ -163,6 +164,33 @@ describe('a worker behind a proxy that answers in the place of the server', () =
       { api },
     );
   });
+
+  it.each([
+    ['refuses it', html(404)],
+    ['keeps it waiting', { ...html(404), delayMs: 60_000 }],
+  ])(
+    'R-HA1: a task whose result does not arrive does not time out: a proxy %s',
+    async (_, answer) => {
+      const times = { timeoutSeconds: 2, maxRetries: 0 };
+      const done = defineTask({ type: unique('done'), ...times, run: () => 'kept' });
+      await bench.working([done], async () => {
+        intercept('result', answer, Infinity);
+        const handle = await bench.sluice.submit(done, {});
+        await until('its end', () => proxy.answered > 0);
+        // One that nobody ends is timed out, and shows that the sweeper was there.
+        const never = { taskType: unique('never'), ...times };
+        const { taskId } = await engine.submit(never);
+        const { workerId } = await engine.register({ taskTypes: [never.taskType] });
+        await engine.poll(workerId, { availableCapacity: 1 });
+        await until('a timeout', async () => (await engine.getTask(taskId)).status !== 'executing');
+        await expect(handle.status()).resolves.toMatchObject({ status: 'executing', attempt: 1 });
+        proxy.judge = () => null;
+        proxy.hangUp();
+        await expect(handle.ended()).resolves.toMatchObject({ status: 'completed', attempt: 1 });
+        await engine.deregister(workerId);
+      });
+    },
+  );
 
   it('R-HA1: a result that a proxy refuses for what it holds delays no other', async () => {
     const echo = defineTask({ type: unique('echo'), run: (input) => input });
