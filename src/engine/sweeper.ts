@@ -9,6 +9,7 @@ import { purgeKeys } from '../store/purge-keys.js';
 import { purgeLevels } from '../store/bucket-levels.js';
 import { forgetSettled } from '../store/unsettled.js';
 import { purgeQueues } from '../store/queues.js';
+import { noteTypesOfLiving, purgeTaskTypes } from '../store/task-types.js';
 import { purgeSubmissions } from '../store/submission-limits.js';
 import { releaseStuckWorkflows } from '../store/release-stuck-workflows.js';
 import {
@@ -36,9 +37,10 @@ const maxWorkflowsAtOnce = 200;
 const maxKeysAtOnce = 1_000;
 const maxSubmittersAtOnce = 1_000;
 const maxQueuesAtOnce = 1_000;
-/** It may read all living tasks. */
-const purgeQueuesMs = 3_600_000;
+/** It may read all living tasks, and the types of all living workers. */
+const purgeNamesMs = 3_600_000;
 const deadWorkersKeptMs = 24 * 3_600_000;
+const unseenTypesKeptMs = 30 * 24 * 3_600_000;
 /** Longer than the longest window of a limit. */
 const unusedLevelsKeptMs = 400 * 24 * 3_600_000;
 /** The tasks of a dead worker come back one after the other, not all in one instant. */
@@ -64,7 +66,7 @@ export class Sweeper {
   readonly #parts: SweeperParts;
   #workflowCursor: string | null = null;
   #nextUpkeepMs = 0;
-  #nextQueuesMs = 0;
+  #nextNamesMs = 0;
 
   constructor(context: EngineContext, parts: SweeperParts) {
     this.#context = context;
@@ -109,7 +111,7 @@ export class Sweeper {
     await purgeServers(db, deadWorkersKeptMs, instant(this.#context));
     await forgetSettled(db);
     await purgeLevels(db, unusedLevelsKeptMs, instant(this.#context));
-    await this.#purgeQueues();
+    await this.#purgeNames();
     const submitters = await purgeSubmissions(db, maxSubmittersAtOnce, instant(this.#context));
     // More of them may expire in a minute than go at once.
     const isDone = keys < maxKeysAtOnce && submitters < maxSubmittersAtOnce;
@@ -117,13 +119,17 @@ export class Sweeper {
     this.#nextUpkeepMs = performance.now() + waitMs;
   }
 
-  async #purgeQueues(): Promise<void> {
-    if (performance.now() < this.#nextQueuesMs) return;
+  /** Of queues and task types that nobody uses any more. */
+  async #purgeNames(): Promise<void> {
+    if (performance.now() < this.#nextNamesMs) return;
     const { db, log, settings } = this.#context;
-    this.#nextQueuesMs = performance.now() + purgeQueuesMs;
+    this.#nextNamesMs = performance.now() + purgeNamesMs;
     const unusedMs = settings.retainEndedDays * 24 * 3_600_000;
     const purged = await purgeQueues(db, unusedMs, maxQueuesAtOnce, instant(this.#context));
     if (purged > 0) log.info({ purged }, 'deleted queues without settings, tasks and submits');
+    await noteTypesOfLiving(db, instant(this.#context));
+    const types = await purgeTaskTypes(db, unseenTypesKeptMs, instant(this.#context));
+    if (types.length > 0) log.info({ types }, 'deleted task types that no worker had for 30 days');
   }
 
   async #buryWorkers(): Promise<number> {
