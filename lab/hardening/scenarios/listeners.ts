@@ -19,11 +19,11 @@ import { Fleet } from '../../workers/fleet.js';
 
 const script = join(import.meta.dirname, '../listeners.mjs');
 const batch: readonly TaskDraft[] = Array.from({ length: 250 }, () => ({ taskType: 'noop' }));
-const backlog = 2_000;
+const submitters = 4;
 const beatEveryMs = 200;
 
 interface Round {
-  readonly completed: number;
+  readonly tookMs: number;
   /** CPU of the server, in clock ticks. */
   readonly ticks: number;
   /** The slowest heartbeat. */
@@ -37,27 +37,27 @@ export const listeners: Scenario = {
   about:
     'Tasks that do nothing, in rounds with and without 2,000 listeners of the event stream that have no filter',
   run: async (lab) => {
-    const [rounds, roundMs, crowd] = lab.size([5, 12_000, 2_000], [1, 2_000, 200]);
+    const [rounds, tasks, crowd] = lab.size([7, 300_000, 2_000], [1, 2_000, 200]);
     await using fleet = await Fleet.start(lab.postgresUrl);
     await fleet.startWorker({ name: 'a', concurrency: 500 });
-    await flow(fleet, roundMs / 2);
+    await flow(fleet, tasks);
     const alone: Round[] = [];
     const beside: Round[] = [];
     for (let round = 0; round < rounds; round += 1) {
       lab.progress.say(`round ${round + 1} of ${rounds}`);
-      alone.push(await flow(fleet, roundMs));
-      beside.push(await flowBeside(fleet, roundMs, crowd));
+      alone.push(await flow(fleet, tasks));
+      beside.push(await flowBeside(fleet, tasks, crowd));
     }
     return rowsOf(lab, alone, beside, crowd);
   },
 };
 
-async function flowBeside(fleet: Fleet, roundMs: number, crowd: number): Promise<Round> {
+async function flowBeside(fleet: Fleet, tasks: number, crowd: number): Promise<Round> {
   const child = new Child({ args: [script, new URL(fleet.url(0)).port, String(crowd)] });
   try {
     await child.ready;
     const before = (await child.ask('how many')) as Round;
-    const round = await flow(fleet, roundMs);
+    const round = await flow(fleet, tasks);
     const after = (await child.ask('how many')) as Round;
     return { ...round, bytes: after.bytes - before.bytes, closed: after.closed };
   } finally {
@@ -65,18 +65,18 @@ async function flowBeside(fleet: Fleet, roundMs: number, crowd: number): Promise
   }
 }
 
-/** Submits as fast as the worker takes, and heartbeats beside. */
-async function flow(fleet: Fleet, roundMs: number): Promise<Round> {
-  const before = await fleet.countCompleted();
+/** Submits a fixed number of tasks, waits until all have ended, and heartbeats beside. */
+async function flow(fleet: Fleet, tasks: number): Promise<Round> {
   const ticksBefore = ticksOf(fleet);
+  const startedMs = performance.now();
   const ending = new AbortController();
-  const timer = setTimeout(() => ending.abort(), roundMs);
-  const [beatMs] = await Promise.all([beat(fleet, ending.signal), submit(fleet, ending.signal)]);
-  clearTimeout(timer);
-  const completed = (await fleet.countCompleted()) - before;
-  const ticks = ticksOf(fleet) - ticksBefore;
+  const beats = beat(fleet, ending.signal);
+  await submit(fleet, tasks);
   await fleet.untilEmpty();
-  return { completed, ticks, beatMs, bytes: 0, closed: 0 };
+  const tookMs = performance.now() - startedMs;
+  const ticks = ticksOf(fleet) - ticksBefore;
+  ending.abort();
+  return { tookMs, ticks, beatMs: await beats, bytes: 0, closed: 0 };
 }
 
 /** User and system time, from Linux. */
@@ -86,18 +86,15 @@ function ticksOf({ serverPids: [pid] }: Fleet): number {
   return user + system;
 }
 
-async function submit(fleet: Fleet, signal: AbortSignal): Promise<void> {
-  while (!signal.aborted) {
-    await fleet.submit(batch);
-    await roomFor(fleet, signal);
-  }
-}
-
-async function roomFor(fleet: Fleet, signal: AbortSignal): Promise<void> {
-  while (!signal.aborted) {
-    if ((await fleet.countLiving()) < backlog) return;
-    await delay(20);
-  }
+async function submit(fleet: Fleet, tasks: number): Promise<void> {
+  let left = tasks / batch.length;
+  const submitter = async () => {
+    while (left > 0) {
+      left -= 1;
+      await fleet.submit(batch);
+    }
+  };
+  await Promise.all(Array.from({ length: submitters }, submitter));
 }
 
 async function beat(fleet: Fleet, signal: AbortSignal): Promise<number> {
@@ -115,21 +112,20 @@ async function beat(fleet: Fleet, signal: AbortSignal): Promise<number> {
 }
 
 function rowsOf(lab: Lab, alone: readonly Round[], beside: readonly Round[], crowd: number): Row[] {
-  const ratios = beside.map(({ completed }, n) => completed / (alone[n]?.completed ?? 1));
-  const perTask = (round?: Round) => (round?.ticks ?? 0) / Math.max(1, round?.completed ?? 0);
-  const cpu = beside.map((round, n) => perTask(round) / perTask(alone[n]));
+  const ratios = beside.map(({ tookMs }, n) => (alone[n]?.tookMs ?? 0) / tookMs);
+  const cpu = beside.map(({ ticks }, n) => ticks / (alone[n]?.ticks ?? 1));
   const beats = beside.map(({ beatMs }) => beatMs);
   const closed = beside.reduce((sum, round) => sum + round.closed, 0);
   const bytes = beside.map((round) => round.bytes);
   return [
     judged(
       {
-        what: `completed with ${count(crowd)} listeners, as a share of the round before without`,
+        what: `tasks a second with ${count(crowd)} listeners, as a share of the round before without`,
         measured: withSpread(ratios, percent),
         numbers: {
           ratios,
-          alone: alone.map(({ completed }) => completed),
-          beside: beside.map(({ completed }) => completed),
+          alone: alone.map(({ tookMs }) => tookMs),
+          beside: beside.map(({ tookMs }) => tookMs),
         },
       },
       lab.size('≥ 95 %', 'some'),
@@ -145,7 +141,7 @@ function rowsOf(lab: Lab, alone: readonly Round[], beside: readonly Round[], cro
       Math.max(...beats) < 1_000,
     ),
     noted({
-      what: 'CPU of the server for each task, with listeners as a share of without',
+      what: 'CPU of the server, with listeners as a share of without',
       measured: withSpread(cpu, percent),
       numbers: { cpu },
     }),

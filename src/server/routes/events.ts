@@ -18,7 +18,7 @@ export function eventRoutes(app: App, live: LiveEvents, open: OpenRequests): voi
         description:
           '"task" on every change of state, as TaskEvent; "stats" once a second, as Statistics; "gap" with ' +
           'how many events were "missed", when there were more than the reader, or all readers together, ' +
-          'could be sent. Sent in batches, four a second, fewer with more than 250 listeners.',
+          'could be sent. Sent in batches, four a second, fewer with more than 80 listeners. Listeners of one task get no "stats".',
         produces: ['text/event-stream'],
         querystring: eventsQuerySchema,
         response: {
