@@ -14,6 +14,7 @@ import { queuesCommand } from './commands/queues.js';
 import { serveCommand } from './commands/serve.js';
 import { submitCommand } from './commands/submit.js';
 import { taskCommand } from './commands/task.js';
+import { taskTypesCommand } from './commands/task-types.js';
 import { tasksCommand } from './commands/tasks.js';
 import { workerCommand } from './commands/worker.js';
 import { workersCommand } from './commands/workers.js';
@@ -34,6 +35,7 @@ export function buildProgram(): Command {
   submitCommand(program);
   taskCommand(program);
   tasksCommand(program);
+  taskTypesCommand(program);
   queuesCommand(program);
   limitCommand(program);
   limitsCommand(program);

@@ -1,20 +1,9 @@
 import type { StandardSchemaV1 } from '@standard-schema/spec';
 import type { JsonObject } from '../domain/json.js';
-import type { Priority } from '../domain/priority.js';
-import type { Cost } from '../domain/queue-settings.js';
+import type { TaskDefaults } from '../protocol/task-types-api.js';
 import type { RetryPolicy } from '../worker/apply-retry-policy.js';
 import { checkRetryPolicy } from '../worker/check-retry-policy.js';
 import type { HandlerContext } from '../worker/handler.js';
-
-/** What a task of this type costs and needs unless its submit says otherwise. */
-export interface TaskDefaults {
-  readonly queue?: string;
-  readonly priority?: Priority;
-  readonly capabilities?: readonly string[];
-  readonly timeoutSeconds?: number;
-  readonly maxRetries?: number;
-  readonly cost?: Cost;
-}
 
 type ParametersSchema = StandardSchemaV1<object, unknown>;
 /** Without a schema: any JSON object, as it was submitted. */

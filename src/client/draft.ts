@@ -1,10 +1,11 @@
 import { SluiceError, type FieldError } from '../domain/errors.js';
 import type { JsonObject } from '../domain/json.js';
 import { defined } from '../protocol/defined.js';
+import type { TaskDefaults } from '../protocol/task-types-api.js';
 import type { TaskDraft } from '../protocol/tasks-api.js';
 import { checkInput, summary } from '../worker/input-schema.js';
 import { NotJsonError, toJson } from '../worker/to-json.js';
-import type { TaskDefaults, TaskDefinition } from './define-task.js';
+import type { TaskDefinition } from './define-task.js';
 
 /** What one submit says besides its input. */
 export interface SubmitOptions

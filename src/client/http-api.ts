@@ -13,6 +13,7 @@ import type { Page, PageRequest } from '../protocol/page.js';
 import type { LimitView, QueueChange, QueueView } from '../protocol/queues-api.js';
 import type { Scaling } from '../protocol/scaling-api.js';
 import type { Statistics } from '../protocol/statistics-api.js';
+import type { ListedTaskType, TaskTypeView } from '../protocol/task-types-api.js';
 import type {
   Cancellation,
   Explanation,
@@ -81,6 +82,8 @@ import type { ScalingWire } from '../protocol/scaling-schema.js';
 import { scalingFromWire } from '../protocol/scaling-wire.js';
 import type { StatisticsWire } from '../protocol/statistics-schema.js';
 import { statisticsFromWire } from '../protocol/statistics-wire.js';
+import type { TaskTypePageWire, TaskTypeWire } from '../protocol/task-types-schema.js';
+import { taskTypeFromWire, taskTypePageFromWire } from '../protocol/task-types-wire.js';
 import type {
   BatchAnswerWire,
   CancellationWire,
@@ -220,6 +223,17 @@ export class HttpApi implements SluiceApi {
     return taskFromWire(
       await this.#http.post<TaskWire>(`${taskPath(taskId)}/replay`, replayToWire(request)),
     );
+  }
+
+  async listTaskTypes(page: PageRequest = {}): Promise<Page<ListedTaskType>> {
+    return taskTypePageFromWire(
+      await this.#http.get<TaskTypePageWire>('/api/v1/task-types', pageQuery(page)),
+    );
+  }
+
+  async getTaskType(taskType: string): Promise<TaskTypeView> {
+    const path = `/api/v1/task-types/${encodeURIComponent(taskType)}`;
+    return taskTypeFromWire(await this.#http.get<TaskTypeWire>(path));
   }
 
   async listQueues(page: PageRequest = {}): Promise<Page<QueueView>> {

@@ -11,15 +11,11 @@ export type * from '../protocol/page.js';
 export type * from '../protocol/queues-api.js';
 export type * from '../protocol/scaling-api.js';
 export type * from '../protocol/statistics-api.js';
+export type * from '../protocol/task-types-api.js';
 export type * from '../protocol/tasks-api.js';
 export type * from '../protocol/workers-api.js';
 export { connect, type ConnectOptions } from './connect.js';
-export {
-  defineTask,
-  type TaskDefaults,
-  type TaskDefinition,
-  type TaskOptions,
-} from './define-task.js';
+export { defineTask, type TaskDefinition, type TaskOptions } from './define-task.js';
 export type { SubmitOptions } from './draft.js';
 export type { QueueControl, SluiceClient, Submission, SubmittedTask } from './sluice-client.js';
 export {

@@ -1,5 +1,12 @@
 import { describe, expect, it } from 'vitest';
-import { isConfined, likePatterns, reachesQueue, reachesTask, unconfined } from './confinement.js';
+import {
+  coversQueues,
+  isConfined,
+  likePatterns,
+  reachesQueue,
+  reachesTask,
+  unconfined,
+} from './confinement.js';
 
 describe('confinement', () => {
   const toModels = { queues: ['gpt-*', 'mail', 'a_b*'], owner: null };
@@ -14,6 +21,18 @@ describe('confinement', () => {
     ['axb1', false],
   ])('R-AD6: a key of gpt-*, mail and a_b* reaches %s: %s', (queue, reached) => {
     expect(reachesQueue(toModels, queue)).toBe(reached);
+  });
+
+  it.each([
+    [['gpt-*'], ['gpt-4o', 'gpt-mini*'], true],
+    [['gpt-4o'], ['gpt-4o*'], false],
+    [['gpt-*'], ['gpt-4o', 'mail'], false],
+    [['*'], ['gpt-*'], true],
+    [['*'], null, false],
+    [null, ['*'], true],
+    [null, null, true],
+  ])('R-AD6: %j reaches all that %j reaches: %s', (queues, others, covered) => {
+    expect(coversQueues({ queues, owner: null }, { queues: others, owner: null })).toBe(covered);
   });
 
   it('R-AD6: own tasks are those of the same key in the queues it reaches', () => {

@@ -1,3 +1,5 @@
+import { SluiceError } from './errors.js';
+
 /** Which part of the queues and tasks a key reaches. What it does not reach does not exist for it. */
 export interface Confinement {
   /** Names, or beginnings of names followed by `*`. Null: every queue. */
@@ -22,6 +24,24 @@ export function reachesTask(
 ): boolean {
   const { owner } = confinement;
   return reachesQueue(confinement, task.queue) && (owner === null || owner === task.owner);
+}
+
+/** Whether it reaches every queue that the other one reaches. */
+export function coversQueues({ queues }: Confinement, { queues: others }: Confinement): boolean {
+  if (queues === null || others === null) return queues === null;
+  return others.every((other) =>
+    queues.some((pattern) =>
+      isExact(other)
+        ? matches(pattern, other)
+        : !isExact(pattern) && other.startsWith(pattern.slice(0, -1)),
+    ),
+  );
+}
+
+export function queueForbidden({ queues }: Confinement, queue: string): SluiceError {
+  const reached = (queues ?? []).join(', ');
+  const detail = `This key is confined to the queues ${reached}; ${queue} is none of them.`;
+  return new SluiceError('queue_forbidden', detail);
 }
 
 /** Names alone: which queues they are is known without a look. */

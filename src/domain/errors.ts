@@ -10,6 +10,7 @@ export const errorCatalogue = {
   queue_forbidden: { status: 403, title: 'This key is confined to other queues' },
   route_not_found: { status: 404, title: 'There is no such route' },
   task_not_found: { status: 404, title: 'There is no such task' },
+  task_type_not_found: { status: 404, title: 'No worker defined such a task type' },
   queue_not_found: { status: 404, title: 'There is no such queue' },
   limit_not_found: { status: 404, title: 'There is no such limit' },
   worker_not_found: { status: 404, title: 'There is no such worker' },

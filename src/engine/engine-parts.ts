@@ -34,6 +34,7 @@ import { Serving, type Role, type ServingParts } from './serving.js';
 import { Slots } from './slots.js';
 import { Submit } from './submit.js';
 import { Sweeper } from './sweeper.js';
+import { TaskTypes } from './task-types.js';
 import { Throughput } from './throughput.js';
 import { WakeRelay } from './wake-relay.js';
 import { WorkerJudge } from './worker-judge.js';
@@ -57,6 +58,9 @@ export function joinParts(
       hearing.lost();
     },
   );
+  const types = new TaskTypes(context, (error) => {
+    serving.noteError(error);
+  });
   const relay = new WakeRelay(context.ready);
   const waiters = new PollWaiters(context.settings.wakeOrder, (wake) => relay.add(wake));
   const checkpoints = new Checkpoints(context);
@@ -110,6 +114,7 @@ export function joinParts(
     queues,
     throughput,
     lanes,
+    types,
     isServing,
   });
   const report = new Report(context, { endAttempts, feeder, slots, judge, circuits, recent });
@@ -149,6 +154,7 @@ export function joinParts(
     queues,
     retention: new Retention(context, feeder, lanes),
     sweeper,
+    types,
     waiters,
     isClosing,
     onStandby,
@@ -195,6 +201,7 @@ export function joinParts(
     serving,
     submit,
     throughput,
+    types,
     waiters,
   };
 }

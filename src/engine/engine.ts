@@ -18,6 +18,7 @@ import type { Page, PageRequest } from '../protocol/page.js';
 import type { LimitView, QueueChange, QueueView } from '../protocol/queues-api.js';
 import type { Scaling } from '../protocol/scaling-api.js';
 import type { Statistics } from '../protocol/statistics-api.js';
+import type { ListedTaskType, TaskTypeView } from '../protocol/task-types-api.js';
 import type {
   Cancellation,
   Explanation,
@@ -296,8 +297,19 @@ export class Engine implements SluiceApi {
     return refusing(analysis.get());
   }
 
-  register(registration: Registration): Promise<Registered> {
-    return refusing(this.#parts.fleet.register(registration));
+  /** First what it defines: when that fails, no worker is left that nobody knows of. */
+  async register(registration: Registration): Promise<Registered> {
+    const notes = await refusing(this.#parts.types.define(registration));
+    const registered = await refusing(this.#parts.fleet.register(registration));
+    return notes.length === 0 ? registered : { ...registered, notes };
+  }
+
+  listTaskTypes(page: PageRequest = {}, within = unconfined): Promise<Page<ListedTaskType>> {
+    return refusing(this.#parts.types.listTaskTypes(page, within));
+  }
+
+  getTaskType(taskType: string, within = unconfined): Promise<TaskTypeView> {
+    return refusing(this.#parts.types.getTaskType(taskType, within));
   }
 
   poll(workerId: WorkerId, request: PollRequest, signal?: AbortSignal): Promise<PollAnswer> {

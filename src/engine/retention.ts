@@ -10,6 +10,7 @@ import {
 } from '../store/purge-ended.js';
 import { purgeWorkflows } from '../store/purge-workflows.js';
 import { purgeQueues } from '../store/queues.js';
+import { noteTypesOfLiving, purgeTaskTypes } from '../store/task-types.js';
 import { instant, tell, type EngineContext } from './context.js';
 import type { Feeder } from './feeder.js';
 import type { Lanes } from './lanes.js';
@@ -19,8 +20,9 @@ const maxEndedAtOnce = 5_000;
 const maxCancelledAtOnce = 1_000;
 const maxWorkflowsAtOnce = 5_000;
 const maxQueuesAtOnce = 1_000;
-/** It may read all living tasks. */
-const purgeQueuesMs = 3_600_000;
+const unseenTypesKeptMs = 30 * 24 * 3_600_000;
+/** It may read all living tasks, and the types of all living workers. */
+const purgeNamesMs = 3_600_000;
 
 /**
  * Lets go of what ended long ago: whole days of history, dead letters one by one. Every step is bounded,
@@ -34,7 +36,7 @@ export class Retention {
   readonly #kept: KeptDays;
   #workflowCursor: string | null = null;
   #dayCursor: string | null = null;
-  #nextQueuesMs = 0;
+  #nextNamesMs = 0;
 
   constructor(context: EngineContext, feeder: Feeder, lanes: Lanes) {
     this.#context = context;
@@ -50,7 +52,7 @@ export class Retention {
     await this.#unlessLocked(() => this.#compactDays());
     await this.#unlessLocked(() => this.#purgeWorkflows());
     await this.#unlessLocked(() => this.#lanes.purge());
-    await this.#unlessLocked(() => this.#purgeQueues());
+    await this.#unlessLocked(() => this.#purgeNames());
     return this.#context.settings.retentionIntervalMs;
   }
 
@@ -115,13 +117,17 @@ export class Retention {
     if (compacted.length > 0) log.info({ compacted }, 'dropped the inputs of purged tasks');
   }
 
-  async #purgeQueues(): Promise<void> {
-    if (performance.now() < this.#nextQueuesMs) return;
+  /** Of queues and task types that nobody uses any more. */
+  async #purgeNames(): Promise<void> {
+    if (performance.now() < this.#nextNamesMs) return;
     const { db, log, settings } = this.#context;
-    this.#nextQueuesMs = performance.now() + purgeQueuesMs;
+    this.#nextNamesMs = performance.now() + purgeNamesMs;
     const unusedMs = settings.retainEndedDays * 24 * 3_600_000;
     const purged = await purgeQueues(db, unusedMs, maxQueuesAtOnce, instant(this.#context));
     if (purged > 0) log.info({ purged }, 'deleted queues without settings, tasks and submits');
+    await noteTypesOfLiving(db, instant(this.#context));
+    const types = await purgeTaskTypes(db, unseenTypesKeptMs, instant(this.#context));
+    if (types.length > 0) log.info({ types }, 'deleted task types that no worker had for 30 days');
   }
 
   async #purgeWorkflows(): Promise<void> {

@@ -17,6 +17,7 @@ import { rebuild, type Rebuilt } from './rebuild.js';
 import type { Retention } from './retention.js';
 import { ServingTurn } from './serving-turn.js';
 import type { Sweeper } from './sweeper.js';
+import type { TaskTypes } from './task-types.js';
 
 export type Role =
   /** Feeds, hands out and sweeps; one process at a time on a ready queue in memory. */
@@ -46,6 +47,7 @@ export interface ServingParts {
   readonly queues: QueueDirectory;
   readonly retention: Retention;
   readonly sweeper: Sweeper;
+  readonly types: TaskTypes;
   readonly waiters: PollWaiters;
   readonly isClosing: () => boolean;
   /** Told once each time it has to stand by, with a sentence for people. */
@@ -89,6 +91,8 @@ export class Serving {
     await partitions.tick();
     this.#partitionLoop = this.#loop(() => partitions.tick());
     this.#partitionLoop.start();
+    // In every role: whatever submits needs them.
+    await this.#parts.types.watch();
     const turn = this.#turn;
     if (turn === null) return;
     this.#hearingLoop = this.#loop(() => this.#parts.hearing.prove());
@@ -119,6 +123,7 @@ export class Serving {
   /** Resolves when nothing of it runs any more, and another process may serve. */
   async leave(): Promise<void> {
     await this.#partitionLoop?.stop();
+    await this.#parts.types.stop();
     await this.#turnLoop?.stop();
     await this.#hearingLoop?.stop();
     await this.#turn?.leave().catch((error: unknown) => {

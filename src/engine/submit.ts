@@ -1,14 +1,15 @@
 import { createHash } from 'node:crypto';
 import { allQueues } from '../domain/admission.js';
+import { queueForbidden, reachesQueue } from '../domain/confinement.js';
 import { SluiceError, type FieldError } from '../domain/errors.js';
 import { IdSource, type TaskId } from '../domain/ids.js';
-import type { JsonValue } from '../domain/json.js';
 import { capabilitySet } from '../domain/lane.js';
 import { costFaults } from '../domain/limit-faults.js';
 import type { Priority } from '../domain/priority.js';
 import { defaultQueue, type Cost } from '../domain/queue-settings.js';
 import { defaultMaxRetries, defaultTimeoutSeconds } from '../domain/retry-policy.js';
 import { scheduleFaults } from '../domain/schedule.js';
+import { sortKeys } from '../domain/sort-keys.js';
 import type { Caller } from '../protocol/caller.js';
 import type { TaskEvent } from '../protocol/events.js';
 import {
@@ -16,6 +17,7 @@ import {
   refusalOf,
   type Refusal as LaneRefusal,
 } from '../protocol/problem-wire.js';
+import type { TaskDefaults } from '../protocol/task-types-api.js';
 import type { Receipt, SubmitOutcome, TaskDraft } from '../protocol/tasks-api.js';
 import type { Offer, Window } from '../ready/ready-queue.js';
 import { Batcher, type BatcherOptions, type Settled } from '../runtime/batcher.js';
@@ -43,6 +45,7 @@ import type { QueueDirectory } from './queue-directory.js';
 import type { RecentWork } from './recent-work.js';
 import { SubmissionLimits, type OverLimit } from './submission-limits.js';
 import { Refusals } from './refusals.js';
+import type { TaskTypes } from './task-types.js';
 import type { Throughput } from './throughput.js';
 
 const defaultPriority = 'medium';
@@ -62,6 +65,9 @@ interface Prepared extends NewTask {
   readonly window: Window;
   readonly cost: Cost;
 }
+
+/** Where it goes. */
+type Place = Pick<Prepared, 'queue' | 'priority'>;
 
 /** Ready to be written, or not. */
 type Judged = Prepared | Refusal;
@@ -88,6 +94,7 @@ export interface SubmitParts {
   readonly queues: QueueDirectory;
   readonly throughput: Throughput;
   readonly lanes: Lanes;
+  readonly types: TaskTypes;
   readonly isServing: () => boolean;
 }
 
@@ -132,7 +139,7 @@ export class Submit {
     if (receipt.status !== 'queued' && receipt.status !== 'pending') return receipt;
     const { taskId, queue } = receipt;
     const queuePosition = await this.#context.ready.position(taskId, countedPositions);
-    const cost = draft.cost ?? {};
+    const { cost = {} } = draft.cost === undefined ? this.#defaultsOf(draft, caller) : draft;
     const estimatedWaitSeconds = await this.#estimate.waitSeconds(queue, queuePosition, cost);
     return { ...receipt, queuePosition, estimatedWaitSeconds };
   }
@@ -158,7 +165,20 @@ export class Submit {
   #judge(draft: TaskDraft, caller: Caller): Judged {
     const faults = this.#faultsOf(draft);
     if (faults.length > 0) return { kind: 'refused', ...refusalOf(invalidRequest(faults)) };
-    return this.#findReached(draft, caller) ?? this.#prepare(draft, caller);
+    const defaults = this.#defaultsOf(draft, caller);
+    const place = {
+      queue: draft.queue ?? defaults.queue ?? defaultQueue,
+      priority: draft.priority ?? defaults.priority ?? defaultPriority,
+    };
+    // Here and not where the call came in: only here it is decided which queue it is.
+    if (!reachesQueue(caller.confinement, place.queue)) {
+      return { kind: 'refused', ...refusalOf(queueForbidden(caller.confinement, place.queue)) };
+    }
+    return this.#findReached(draft, place, caller) ?? this.#prepare(draft, place, defaults, caller);
+  }
+
+  #defaultsOf(draft: TaskDraft, { confinement }: Caller): TaskDefaults {
+    return this.#parts.types.defaultsOf(draft, confinement);
   }
 
   /** For each, in order: null, or why it enters no lane. A repeat is answered nevertheless. */
@@ -213,14 +233,13 @@ export class Submit {
   }
 
   /** Not for those who pass ceilings, nor for what may be a repeat, which is answered. */
-  #findReached(draft: TaskDraft, { passesCeilings }: Caller): Refusal | null {
+  #findReached(draft: TaskDraft, place: Place, { passesCeilings }: Caller): Refusal | null {
     if (passesCeilings || draft.idempotencyKey !== undefined) return null;
-    const { queue = defaultQueue, priority = defaultPriority } = draft;
-    const refused = this.#parts.admission.reached.find(queue, priority);
-    return refused === null ? null : this.#refuse({ queue, priority }, refused);
+    const refused = this.#parts.admission.reached.find(place.queue, place.priority);
+    return refused === null ? null : this.#refuse(place, refused);
   }
 
-  #refuse({ queue, priority }: Pick<Prepared, 'queue' | 'priority'>, refused: Refused): Refusal {
+  #refuse({ queue, priority }: Place, refused: Refused): Refusal {
     this.#refusals.note(refused.reached.scope === allQueues ? 'max_active' : 'queue_max_active');
     return { kind: 'refused', ...this.#parts.admission.refusal(queue, priority, refused) };
   }
@@ -255,9 +274,15 @@ export class Submit {
     return this.#refusals.counts();
   }
 
-  #prepare(draft: TaskDraft, { owner, passesCeilings, confinement }: Caller): Prepared {
-    const { queue = defaultQueue, priority = defaultPriority } = draft;
-    const capabilities = capabilitySet(draft.requiredCapabilities ?? []);
+  /** What the submit says comes before what its type says, and that before what holds for any task. */
+  #prepare(
+    draft: TaskDraft,
+    { queue, priority }: Place,
+    defaults: TaskDefaults,
+    { owner, passesCeilings, confinement }: Caller,
+  ): Prepared {
+    const capabilities = capabilitySet(draft.requiredCapabilities ?? defaults.capabilities ?? []);
+    const cost = draft.cost ?? defaults.cost;
     return {
       taskId: this.#ids.nextTaskId(this.#context.db.nowMs()),
       queue,
@@ -265,8 +290,9 @@ export class Submit {
       capabilities,
       priority,
       parametersJson: JSON.stringify(draft.parameters ?? {}),
-      timeoutSeconds: draft.timeoutSeconds ?? defaultTimeoutSeconds[priority],
-      maxRetries: draft.maxRetries ?? defaultMaxRetries[priority],
+      timeoutSeconds:
+        draft.timeoutSeconds ?? defaults.timeoutSeconds ?? defaultTimeoutSeconds[priority],
+      maxRetries: draft.maxRetries ?? defaults.maxRetries ?? defaultMaxRetries[priority],
       runAt: draft.runAt ?? null,
       delaySeconds: draft.delaySeconds ?? null,
       dispatchDeadlineSeconds: draft.dispatchDeadlineSeconds ?? null,
@@ -275,9 +301,9 @@ export class Submit {
       idempotency:
         draft.idempotencyKey === undefined
           ? null
-          : { scope: owner, key: draft.idempotencyKey, fingerprint: fingerprint(draft, queue) },
-      cost: draft.cost === undefined ? free : { ...draft.cost },
-      costJson: draft.cost === undefined ? null : JSON.stringify(draft.cost),
+          : { scope: owner, key: draft.idempotencyKey, fingerprint: fingerprint(draft) },
+      cost: cost === undefined ? free : { ...cost },
+      costJson: cost === undefined ? null : JSON.stringify(cost),
       userId: draft.userId ?? null,
       tags: draft.tags ?? [],
       traceId: draft.traceId ?? null,
@@ -483,19 +509,11 @@ function toOutcome(task: Prepared, submitted: Exclude<Submitted, Refused>): Subm
   };
 }
 
-/** Equal for equal task type, queue and parameters, whatever the order of the keys. */
-function fingerprint(draft: TaskDraft, queue: string): Buffer {
-  const subject = [draft.taskType, queue, sortKeys(draft.parameters ?? {})];
+/**
+ * Equal for equal task type, queue and parameters, whatever the order of the keys. The queue as the submit names it:
+ * a repeat is the same task when its type was defined anew meanwhile.
+ */
+function fingerprint(draft: TaskDraft): Buffer {
+  const subject = [draft.taskType, draft.queue ?? defaultQueue, sortKeys(draft.parameters ?? {})];
   return createHash('sha256').update(JSON.stringify(subject)).digest();
-}
-
-function sortKeys(value: JsonValue): JsonValue {
-  if (value === null || typeof value !== 'object') return value;
-  if (Array.isArray(value)) return value.map(sortKeys);
-  const entries = Object.entries(value as Record<string, JsonValue>);
-  return Object.fromEntries(
-    entries
-      .sort(([a], [b]) => (a < b ? -1 : 1))
-      .map(([key, member]) => [key, sortKeys(member)] as const),
-  );
 }

@@ -3,6 +3,7 @@ import type { KeyApi } from './keys-api.js';
 import type { QueueApi } from './queues-api.js';
 import type { Scaling } from './scaling-api.js';
 import type { Statistics } from './statistics-api.js';
+import type { TaskTypeApi } from './task-types-api.js';
 import type { TaskApi } from './tasks-api.js';
 import type { FleetApi, WorkerApi } from './workers-api.js';
 
@@ -10,7 +11,8 @@ import type { FleetApi, WorkerApi } from './workers-api.js';
  * What can be asked of Sluice, in-process (the engine) or remotely (HTTP). Both refuse with a
  * `SluiceError` of the same code, so nothing above needs to know which one it talks to.
  */
-export interface SluiceApi extends TaskApi, QueueApi, DeadLetterApi, WorkerApi, FleetApi, KeyApi {
+export interface SluiceApi
+  extends TaskApi, TaskTypeApi, QueueApi, DeadLetterApi, WorkerApi, FleetApi, KeyApi {
   getStatistics(): Promise<Statistics>;
   getScaling(): Promise<Scaling>;
 }

@@ -15,6 +15,11 @@ export const bounds = {
   waitSeconds: 60,
   nameLength: 200,
   textLength: 500,
+  /** Of a task type, without its schema and its retry policy: servers keep 10,000 of them in memory. */
+  taskDefaultsBytes: 2 * 1024,
+  /** Of a task type's input, as JSON Schema. */
+  inputSchemaBytes: 16 * 1024,
+  retryPolicyBytes: 1024,
   /** What is kept of a failure's message. */
   messageLength: 10_000,
 } as const;

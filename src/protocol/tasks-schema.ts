@@ -26,7 +26,9 @@ export const taskDraftSchema = request(
   'TaskDraft',
   {
     task_type: nameSchema('Selects the handler in a worker'),
-    queue: Type.Optional(nameSchema('Created on first use; "default" when absent')),
+    queue: Type.Optional(
+      nameSchema('Created on first use; when absent that of the task type, else "default"'),
+    ),
     priority: Type.Optional(prioritySchema),
     parameters: Type.Optional(jsonObjectSchema('What the handler gets: any JSON object')),
     required_capabilities: Type.Optional(
@@ -40,14 +42,15 @@ export const taskDraftSchema = request(
       Type.Integer({
         minimum: 1,
         maximum: 86_400,
-        description: 'How long one attempt may run; by priority 300, 600 or 900 when absent',
+        description:
+          'How long one attempt may run; when absent as its type says, else by priority 300, 600 or 900',
       }),
     ),
     max_retries: Type.Optional(
       Type.Integer({
         minimum: 0,
         maximum: 100,
-        description: 'By priority 5, 3 or 2 when absent',
+        description: 'When absent as its type says, else by priority 5, 3 or 2',
       }),
     ),
     idempotency_key: Type.Optional(

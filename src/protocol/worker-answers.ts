@@ -13,7 +13,8 @@ export const isRegistered: Check = (answer) =>
   isText(answer.worker_id) &&
   isPositive(answer.heartbeat_interval_ms) &&
   isPositive(answer.lease_ms) &&
-  typeof answer.poll_wait_seconds === 'number';
+  typeof answer.poll_wait_seconds === 'number' &&
+  (answer.notes === undefined || isListOf(answer.notes, isText));
 
 export const isPollAnswer: Check = (answer) =>
   isRecord(answer) &&

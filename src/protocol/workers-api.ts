@@ -1,10 +1,12 @@
 import type { AttemptError } from '../domain/attempt-error.js';
+import type { Confinement } from '../domain/confinement.js';
 import type { Lease, TaskId, WorkerId } from '../domain/ids.js';
 import type { JsonObject, JsonValue } from '../domain/json.js';
 import type { Priority } from '../domain/priority.js';
 import type { Cost } from '../domain/queue-settings.js';
 import type { TaskState } from '../domain/task-state.js';
 import type { Page, PageRequest } from './page.js';
+import type { TaskTypeDefinition } from './task-types-api.js';
 
 /** What a worker can do; absent or `["*"]` types mean every type, absent queues every queue. */
 export interface WorkerOffer {
@@ -17,7 +19,12 @@ export interface Registration extends WorkerOffer {
   readonly capacity?: number;
   readonly name?: string;
   readonly host?: string;
+  /** Of its code. Of two workers that define a task type, the newer version counts. */
   readonly version?: string;
+  /** Of the task types it handles: what submits get that leave it out. */
+  readonly definitions?: readonly TaskTypeDefinition[];
+  /** Which queues its key reaches; never a part of a request. */
+  readonly within?: Confinement;
   /** The API key that registers it; never a part of a request. */
   readonly owner?: string;
 }
@@ -27,6 +34,8 @@ export interface Registered {
   readonly heartbeatIntervalMs: number;
   readonly leaseMs: number;
   readonly pollWaitSeconds: number;
+  /** What of its definitions does not count, and why: a sentence each. Absent: all of it counts. */
+  readonly notes?: readonly string[];
 }
 
 export interface PollRequest extends WorkerOffer {

@@ -18,6 +18,7 @@ import {
   timestampSchema,
   uuidSchema,
 } from './common-schema.js';
+import { taskTypeDefinitionSchema } from './task-types-schema.js';
 
 export const workerParamsSchema = Type.Object({ worker_id: uuidSchema('The worker') });
 
@@ -51,9 +52,24 @@ export const registrationSchema = request(
     ),
     name: Type.Optional(textSchema('For people')),
     host: Type.Optional(textSchema('Where it runs')),
-    version: Type.Optional(textSchema('Which release of its code it runs')),
+    version: Type.Optional(
+      textSchema(
+        'Which release of its code it runs: of two, the definitions of the newer one count',
+      ),
+    ),
+    definitions: Type.Optional(
+      Type.Array(taskTypeDefinitionSchema, {
+        maxItems: 1_000,
+        description: 'Of the task types it handles: what submits get that leave it out',
+      }),
+    ),
   },
-  { examples: [{ capabilities: ['gpu'], task_types: ['chat'], capacity: 5, name: 'worker-1' }] },
+  {
+    examples: [
+      { capabilities: ['gpu'], task_types: ['chat'], capacity: 5, name: 'worker-1' },
+      { task_types: ['chat'], definitions: [{ task_type: 'chat', queue: 'gpt-4o' }] },
+    ],
+  },
 );
 export type RegistrationWire = Static<typeof registrationSchema>;
 
@@ -63,6 +79,11 @@ export const registeredSchema = Type.Object(
     heartbeat_interval_ms: Type.Integer(),
     lease_ms: Type.Integer({ description: 'Silent for longer, and its tasks go to others' }),
     poll_wait_seconds: Type.Number({ description: 'How long a poll should wait' }),
+    notes: Type.Optional(
+      Type.Array(Type.String(), {
+        description: 'What of its definitions does not count, and why; absent: all of it counts',
+      }),
+    ),
   },
   { title: 'Registered' },
 );

@@ -10,6 +10,7 @@ import { defined } from './defined.js';
 import { findJsonFault } from './json-measure.js';
 import type { Page } from './page.js';
 import { invalidField } from './problem-wire.js';
+import { definitionFromWire, definitionToWire } from './task-types-wire.js';
 import type {
   ClaimedTask,
   Heartbeat,
@@ -44,6 +45,7 @@ export function registrationFromWire(wire: RegistrationWire): Registration {
     name: wire.name,
     host: wire.host,
     version: wire.version,
+    definitions: wire.definitions?.map(definitionFromWire),
   });
 }
 
@@ -54,6 +56,7 @@ export function registrationToWire(registration: Registration): RegistrationWire
     name: registration.name,
     host: registration.host,
     version: registration.version,
+    definitions: registration.definitions?.map(definitionToWire),
   });
 }
 
@@ -71,6 +74,7 @@ export function registeredToWire(registered: Registered): RegisteredWire {
     heartbeat_interval_ms: registered.heartbeatIntervalMs,
     lease_ms: registered.leaseMs,
     poll_wait_seconds: registered.pollWaitSeconds,
+    ...(registered.notes === undefined ? {} : { notes: registered.notes.slice() }),
   };
 }
 
@@ -80,6 +84,7 @@ export function registeredFromWire(wire: RegisteredWire): Registered {
     heartbeatIntervalMs: wire.heartbeat_interval_ms,
     leaseMs: wire.lease_ms,
     pollWaitSeconds: wire.poll_wait_seconds,
+    ...(wire.notes === undefined ? {} : { notes: wire.notes }),
   };
 }
 

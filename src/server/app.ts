@@ -31,6 +31,7 @@ import { pageRoutes } from './routes/pages.js';
 import { queueRoutes } from './routes/queues.js';
 import { scalingRoutes } from './routes/scaling.js';
 import { statisticsRoutes } from './routes/statistics.js';
+import { taskTypeRoutes } from './routes/task-types.js';
 import { taskRoutes } from './routes/tasks.js';
 import { workerRoutes } from './routes/workers.js';
 import { setSecurityHeaders } from './security-headers.js';
@@ -86,6 +87,7 @@ export function buildApp(options: AppOptions): App {
   app.register((scope: App, _options, done) => {
     taskRoutes(scope, parts, open);
     eventRoutes(scope, live, open);
+    taskTypeRoutes(scope);
     queueRoutes(scope);
     limitRoutes(scope);
     statisticsRoutes(scope);

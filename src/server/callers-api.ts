@@ -1,14 +1,19 @@
 import type { FastifyRequest } from 'fastify';
-import { isConfined, isExact, reachesQueue, type Confinement } from '../domain/confinement.js';
+import {
+  isConfined,
+  isExact,
+  queueForbidden,
+  reachesQueue,
+  type Confinement,
+} from '../domain/confinement.js';
 import { SluiceError } from '../domain/errors.js';
 import type { TaskId, WorkerId } from '../domain/ids.js';
-import { defaultQueue, type RateLimit } from '../domain/queue-settings.js';
+import type { RateLimit } from '../domain/queue-settings.js';
 import type { SluiceApi } from '../protocol/api.js';
 import type { Caller } from '../protocol/caller.js';
 import type { DeadLetterFilter, DeadLetterReplay } from '../protocol/dead-letters-api.js';
 import type { KeyDraft } from '../protocol/keys-api.js';
 import type { PageRequest } from '../protocol/page.js';
-import { refusalOf } from '../protocol/problem-wire.js';
 import type { QueueChange, QueueView } from '../protocol/queues-api.js';
 import type {
   ListRequest,
@@ -64,25 +69,13 @@ class CallersApi implements SluiceApi {
     this.#within = caller.confinement;
   }
 
-  async submit(draft: TaskDraft) {
-    this.#refuseQueue(draft.queue ?? defaultQueue);
+  /** Refused where its queue is decided, which may be that of its type. */
+  submit(draft: TaskDraft) {
     return this.#api.submit(draft, this.#caller);
   }
 
-  async submitMany(drafts: readonly TaskDraft[]): Promise<readonly SubmitOutcome[]> {
-    const isReached = ({ queue = defaultQueue }: TaskDraft) => reachesQueue(this.#within, queue);
-    const reached = drafts.filter(isReached);
-    if (reached.length === drafts.length) return this.#api.submitMany(drafts, this.#caller);
-    const outcomes = (
-      reached.length === 0 ? [] : await this.#api.submitMany(reached, this.#caller)
-    ).values();
-    return drafts.map((draft) => {
-      if (!isReached(draft))
-        return { kind: 'refused', ...refusalOf(this.#queueForbidden(draft.queue)) };
-      const { value } = outcomes.next();
-      if (value === undefined) throw new Error('a submit was not answered');
-      return value;
-    });
+  submitMany(drafts: readonly TaskDraft[]): Promise<readonly SubmitOutcome[]> {
+    return this.#api.submitMany(drafts, this.#caller);
   }
 
   async getTask(taskId: TaskId, options?: { readonly history?: boolean }) {
@@ -139,6 +132,14 @@ class CallersApi implements SluiceApi {
     return this.#api.listQueues(page, this.#within);
   }
 
+  listTaskTypes(page?: PageRequest) {
+    return this.#api.listTaskTypes(page, this.#within);
+  }
+
+  getTaskType(taskType: string) {
+    return this.#api.getTaskType(taskType, this.#within);
+  }
+
   async getQueue(name: string): Promise<QueueView> {
     if (!reachesQueue(this.#within, name)) {
       throw new SluiceError('queue_not_found', `There is no queue ${name}.`);
@@ -165,7 +166,11 @@ class CallersApi implements SluiceApi {
     for (const queue of registration.queues ?? []) {
       if (queue !== '*') this.#refuseQueue(queue);
     }
-    return this.#api.register({ ...registration, owner: this.#caller.owner });
+    return this.#api.register({
+      ...registration,
+      owner: this.#caller.owner,
+      within: this.#within,
+    });
   }
 
   async poll(workerId: WorkerId, request: PollRequest, signal?: AbortSignal) {
@@ -280,13 +285,7 @@ class CallersApi implements SluiceApi {
   }
 
   #refuseQueue(queue: string): void {
-    if (!reachesQueue(this.#within, queue)) throw this.#queueForbidden(queue);
-  }
-
-  #queueForbidden(queue = defaultQueue): SluiceError {
-    const reached = (this.#within.queues ?? []).join(', ');
-    const detail = `This key is confined to the queues ${reached}; ${queue} is none of them.`;
-    return new SluiceError('queue_forbidden', detail);
+    if (!reachesQueue(this.#within, queue)) throw queueForbidden(this.#within, queue);
   }
 
   #refuseForeign(workerId: WorkerId): Promise<void> {

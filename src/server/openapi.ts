@@ -17,6 +17,7 @@ declare module 'fastify' {
 
 const tags = [
   { name: 'Tasks', description: 'Submit work, follow it, change your mind.' },
+  { name: 'Task types', description: 'What submits get that leave it out, as workers define it.' },
   { name: 'Queues', description: 'Streams of tasks that share limits; made on first use.' },
   { name: 'Limits', description: 'Limits that several queues share by name.' },
   { name: 'Statistics', description: 'How it is going.' },

@@ -1,5 +1,6 @@
 import type { StandardSchemaV1 } from '@standard-schema/spec';
 import type { Cost } from '../domain/queue-settings.js';
+import type { TaskDefaults } from '../protocol/task-types-api.js';
 import type { ClaimedTask } from '../protocol/workers-api.js';
 import type { Logger } from '../runtime/log.js';
 import type { RetryPolicy } from './apply-retry-policy.js';
@@ -25,7 +26,7 @@ export interface HandlerContext {
 }
 
 /** What a worker needs to know about a task type; `defineTask` makes one. */
-export interface TaskHandler {
+export interface TaskHandler extends TaskDefaults {
   readonly type: string;
   readonly input?: StandardSchemaV1 | undefined;
   readonly retry?: RetryPolicy | undefined;

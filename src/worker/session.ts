@@ -51,6 +51,7 @@ export class Session {
     for (let failures = 0; !signal.aborted && this.#registered === null; failures += 1) {
       try {
         this.#registered = await this.api.register(this.#registration);
+        for (const note of this.#registered.notes ?? []) this.#log.warn(note);
       } catch (error) {
         if (!isAway(error)) throw error;
         this.#log.warn(asLogged(error), 'the server is away; trying again');

@@ -12,6 +12,7 @@ import type {
 import { createLog, type Logger } from '../runtime/log.js';
 import { asLogged } from './backoff.js';
 import { ClaimLoop } from './claim-loop.js';
+import { definitionsOf } from './definitions.js';
 import { drain } from './drain.js';
 import type { TaskHandler } from './handler.js';
 import { HeartbeatLoop } from './heartbeat.js';
@@ -35,6 +36,11 @@ export interface WorkerOptions {
   readonly queues?: readonly string[];
   /** What people see in the list of workers. */
   readonly name?: string;
+  /**
+   * Of its code, for example that of package.json. Where two workers define a task type differently, the definition
+   * of the newer version counts; without versions that of the worker that registered last.
+   */
+  readonly version?: string;
   /** How long `stop` waits for what runs before it gives it back. */
   readonly drainTimeoutMs?: number;
   /** It stops by itself when nothing ran for so long. Absent: never. */
@@ -92,7 +98,7 @@ export class Worker implements AsyncDisposable {
     const log = options.log ?? createLog('warn');
     const session = new Session({
       api,
-      registration: registration(handlers, concurrency, options),
+      registration: registration(handlers, concurrency, options, log),
       log,
       onKeyRefused: (refusal) => this.#heedRefusal(refusal),
       onRegisteredAgain: () => this.#noteFormer(this.#held),
@@ -338,15 +344,20 @@ export class Worker implements AsyncDisposable {
 function registration(
   handlers: readonly TaskHandler[],
   capacity: number,
-  { capabilities, queues, name }: WorkerOptions,
+  { capabilities, queues, name, version }: WorkerOptions,
+  log: Logger,
 ): Registration {
+  const { definitions, notes } = definitionsOf(handlers);
+  for (const note of notes) log.warn(note);
   return {
     taskTypes: handlers.map(({ type }) => type),
+    definitions,
     capacity,
     host: hostname(),
     ...(capabilities === undefined ? {} : { capabilities }),
     ...(queues === undefined ? {} : { queues }),
     ...(name === undefined ? {} : { name }),
+    ...(version === undefined ? {} : { version }),
   };
 }
 

@@ -4,6 +4,7 @@ import { runCli, startCli, type CliProcess } from '../support/cli.js';
 import { createTestDatabase, type TestDatabase } from '../support/postgres.js';
 
 const tasks = join(import.meta.dirname, 'fixtures/tasks.ts');
+const typedTasks = join(import.meta.dirname, 'fixtures/typed-tasks.ts');
 
 describe('the command line, as a person uses it', () => {
   // A server that is killed at the end of its test keeps its turn for a while: a database for each.
@@ -83,6 +84,26 @@ describe('the command line, as a person uses it', () => {
     expect(await runCli(['dlq', 'replay', '--url', url])).toMatchObject({ code: 2, stdout: '' });
     const replayed = await runCli(['dlq', 'replay', '--code', 'NO_MODEL', '--url', url]);
     expect(replayed).toMatchObject({ code: 0, stdout: '1 replayed' });
+  });
+
+  it('a submit by hand gets what the worker of its type defines', async () => {
+    const { url } = await startServer();
+    expect((await runCli(['task-types', '--url', url])).stdout).toMatch(/^No task types yet/);
+    const module = ['--module', typedTasks, '--code-version', '1.2.0'];
+    await startCli(['worker', '--url', url, ...module]).waitForLine(/is ready for summarize/);
+    const params = ['--params', '{"text":"hello"}'];
+    const done = await runCli(['submit', 'summarize', ...params, '--wait', '--url', url]);
+    expect(done).toMatchObject({ code: 0, stdout: '5' });
+    expect(done.stderr).toMatch(/^Submitted \S+ to gpt-4o/);
+    const table = await runCli(['task-types', '--url', url]);
+    expect(table.stdout).toMatch(/^summarize +gpt-4o +4 +90 s +1,200 tokens +1\.2\.0$/m);
+    expect(await json(url, 'task-types')).toMatchObject({
+      items: [{ task_type: 'summarize', queue: 'gpt-4o', has_input_schema: true }],
+      next_cursor: null,
+    });
+    const one = await runCli(['task-types', 'summarize', '--url', url]);
+    expect(one.stdout).toMatch(/^priority +medium$/m);
+    expect(one.stdout).toMatch(/^input +\{.*"required":\["text"\]/m);
   });
 
   it('R-WO8: SIGTERM lets a worker finish what it runs, and ends it with 0', async () => {

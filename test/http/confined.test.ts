@@ -104,7 +104,9 @@ function callOf({ method, path }: ScopedRoute, foreign: Foreign): Call {
 
 /** What a confined key is told that calls a route about what it does not reach. */
 const expected: Readonly<Record<RouteConfinement, (route: ScopedRoute) => readonly string[]>> = {
-  task: () => ['404 task_not_found'],
+  task: ({ path }) => [
+    path.startsWith('/api/v1/task-types/') ? '404 task_type_not_found' : '404 task_not_found',
+  ],
   queue: ({ method, path }) => {
     if (path === '/api/v1/tasks/batch') return ['200 '];
     return method === 'GET' || method === 'HEAD'

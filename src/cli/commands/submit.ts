@@ -22,8 +22,8 @@ export function submitCommand(program: Command): void {
   const command = program
     .command('submit <type>')
     .description('Submit one task')
-    .option('--queue <name>', 'which limits it shares (default)')
-    .addOption(priorityOption('--priority <priority>', 'how urgent (medium)'))
+    .option('--queue <name>', "which limits it shares (its type's, else default)")
+    .addOption(priorityOption('--priority <priority>', "how urgent (its type's, else medium)"))
     .option('--params <json>', 'its parameters, a JSON object', jsonObject)
     .option('--idempotency-key <key>', 'the same key again answers with the same task')
     .option('--wait', 'until it has ended, and print its result');

@@ -27,6 +27,10 @@ export function workerCommand(program: Command): void {
     .option('--capabilities <names>', 'what it has, for example gpu', names)
     .option('--name <name>', 'what people see in the list of workers')
     .option(
+      '--code-version <version>',
+      'of the module: where workers define a task type differently, the newer one counts',
+    )
+    .option(
       '--drain-timeout <seconds>',
       'what runs may finish after SIGTERM; the rest goes back to its queues',
       seconds(0),

@@ -11,6 +11,7 @@ export interface WorkerCommandOptions {
   readonly queues?: readonly string[];
   readonly capabilities?: readonly string[];
   readonly name?: string;
+  readonly codeVersion?: string;
   readonly processes?: number;
   /** In seconds, like all times here. */
   readonly drainTimeout: number;
@@ -34,7 +35,7 @@ export function metricsAddress(options: WorkerCommandOptions): MetricsAddress | 
 }
 
 export function toWorkerOptions(options: WorkerCommandOptions): WorkerOptions {
-  const { concurrency, queues, capabilities, child } = options;
+  const { concurrency, queues, capabilities, codeVersion, child } = options;
   const name = child === undefined ? options.name : processName(options, child);
   // A process of several looks at its age itself: it has to say that another is to take its place.
   const maxLifetimeMs = child === undefined ? lifetimeMs(options) : null;
@@ -45,6 +46,7 @@ export function toWorkerOptions(options: WorkerCommandOptions): WorkerOptions {
     ...(queues === undefined ? {} : { queues }),
     ...(capabilities === undefined ? {} : { capabilities }),
     ...(name === undefined ? {} : { name }),
+    ...(codeVersion === undefined ? {} : { version: codeVersion }),
     ...(options.maxIdle === undefined ? {} : { maxIdleMs: options.maxIdle * 1000 }),
     ...(maxLifetimeMs === null ? {} : { maxLifetimeMs }),
     ...(memoryLimitBytes === null ? {} : { memoryLimitBytes }),

@@ -39,6 +39,8 @@ export function workerRoutes(app: App, { requestBytes }: RouteParts, open: OpenR
   app.post(
     '/internal/workers/register',
     {
+      // It may bring a JSON Schema for each of its task types.
+      bodyLimit: requestBytes,
       schema: {
         tags,
         operationId: 'registerWorker',
