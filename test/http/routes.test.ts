@@ -397,7 +397,9 @@ describe('operations', () => {
     const { body, headers } = await call({ url: '/metrics' });
     expect(headers['content-type']).toMatch(/^text\/plain/);
     expect(body).toContain('sluice_queue_depth{queue="measured",priority="medium"} 1');
-    expect(body).toMatch(/sluice_tasks_total\{status="completed"\} [1-9]/);
+    expect(body).toMatch(
+      /sluice_tasks_total\{status="completed",queue="[^"]+",task_type="[^"]+"\} [1-9]/,
+    );
     expect(body).toMatch(/sluice_task_state_transitions_total\{from="new",to="queued"\} [1-9]/);
     expect(body).toMatch(/sluice_task_wait_seconds_count\{priority="medium"\} [1-9]/);
     expect(body).toMatch(/sluice_tasks_dlq_total [1-9]/);

@@ -16,6 +16,7 @@ export function taskTypeRoutes(app: App): void {
     {
       schema: {
         tags,
+        operationId: 'listTaskTypes',
         summary: 'List task types: what their submits get that leave it out',
         description: 'As workers define them when they register. Without their JSON Schemas.',
         querystring: listTaskTypesQuerySchema,
@@ -31,6 +32,7 @@ export function taskTypeRoutes(app: App): void {
     {
       schema: {
         tags,
+        operationId: 'getTaskType',
         summary: 'Get a task type, with the JSON Schema of its parameters',
         params: taskTypeParamsSchema,
         response: { 200: taskTypeSchema },
