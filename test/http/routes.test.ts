@@ -401,7 +401,9 @@ describe('operations', () => {
       /sluice_tasks_total\{status="completed",queue="[^"]+",task_type="[^"]+"\} [1-9]/,
     );
     expect(body).toMatch(/sluice_task_state_transitions_total\{from="new",to="queued"\} [1-9]/);
-    expect(body).toMatch(/sluice_task_wait_seconds_count\{priority="medium"\} [1-9]/);
+    expect(body).toMatch(
+      /sluice_task_wait_seconds_count\{priority="medium",queue="[^"]+",task_type="[^"]+"\} [1-9]/,
+    );
     expect(body).toMatch(/sluice_tasks_dlq_total [1-9]/);
     expect(body.match(/^sluice_/gm)?.length).toBe(body.match(/^[^#\n]/gm)?.length);
   });
