@@ -8,7 +8,7 @@ import { Batcher, type Settled } from '../runtime/batcher.js';
 import { claimTasks, type Claim as WantedClaim, type ClaimedRow } from '../store/claim-tasks.js';
 import type { KnownAttempt } from '../store/finish-tasks.js';
 import { Arrivals, type Arriving, type EarlyClaims } from './arrivals.js';
-import { instant, judgeDatabaseFailure, tellAll, type EngineContext } from './context.js';
+import { instant, judgeDatabaseFailure, tellAll, tokensIn, type EngineContext } from './context.js';
 import type { AttemptEnd, EndAttempts } from './end-attempts.js';
 import { newLease } from './new-lease.js';
 import type { PollWaiters } from './poll-waiters.js';
@@ -275,6 +275,7 @@ function toClaimedEvent({ wish: { entry, start }, row }: Granted, at: Date): Tas
     attempt: row.attempt,
     waitMs: row.waitedMs,
     effectivePriority: entry.effectivePriority,
+    ...tokensIn(row.cost),
     at,
   };
 }

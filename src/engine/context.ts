@@ -1,4 +1,5 @@
 import { SluiceError } from '../domain/errors.js';
+import type { Cost } from '../domain/queue-settings.js';
 import type { ScalingSettings } from '../domain/scaling.js';
 import type { TaskEvent } from '../protocol/events.js';
 import type { ReadyQueue } from '../ready/ready-queue.js';
@@ -70,6 +71,12 @@ export function tellAll<Row>(
 ): void {
   const at = approximateNow(context);
   for (const row of rows) context.events.emit(toEvent(row, at));
+}
+
+/** For an event: the part of a cost that is counted for people. */
+export function tokensIn(cost: Cost | null | undefined): Pick<TaskEvent, 'tokens'> {
+  const tokens = cost?.['tokens'];
+  return tokens === undefined ? {} : { tokens };
 }
 
 export function judgeDatabaseFailure(error: unknown): FlushFailure {

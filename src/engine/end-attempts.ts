@@ -2,7 +2,7 @@ import { grantIn } from '../domain/lease.js';
 import type { Cost } from '../domain/queue-settings.js';
 import type { Held } from '../protocol/workers-api.js';
 import { endAttempts, type AttemptEnd, type EndedRow } from '../store/end-attempts.js';
-import { instant, tell, type EngineContext } from './context.js';
+import { instant, tell, tokensIn, type EngineContext } from './context.js';
 import type { Feeder } from './feeder.js';
 import type { Slots } from './slots.js';
 
@@ -44,7 +44,7 @@ export class EndAttempts {
     return rows;
   }
 
-  #note(row: EndedRow, end: AttemptEnd): void {
+  #note(row: EndedRow, end: ReportedEnd): void {
     const { taskId, queue, taskType, priority, from, to, attempt, runMs } = row;
     if (end.next.kind === 'pending') this.#feeder.noteDue(end.next.delayMs);
     if (row.released) this.#feeder.noteDue(0);
@@ -58,6 +58,7 @@ export class EndAttempts {
       attempt,
       outcome: end.outcome,
       durationMs: runMs,
+      ...tokensIn(end.usage),
       ...(end.error === null ? {} : { errorCode: end.error.code }),
       ...(end.next.kind === 'dead_letter' ? { reason: end.next.reason } : {}),
     });

@@ -35,7 +35,7 @@ import { Slots } from './slots.js';
 import { Submit } from './submit.js';
 import { Sweeper } from './sweeper.js';
 import { TaskTypes } from './task-types.js';
-import { Throughput } from './throughput.js';
+import { Counters } from './counters.js';
 import { WakeRelay } from './wake-relay.js';
 import { WorkerJudge } from './worker-judge.js';
 
@@ -47,7 +47,7 @@ export function joinParts(
   role: Role,
   { isClosing, onStandby }: Pick<ServingParts, 'isClosing' | 'onStandby'>,
 ) {
-  const throughput = new Throughput();
+  const counters = new Counters(context);
   const hearing = new Hearing(context);
   const keys = new ApiKeys(
     context,
@@ -112,7 +112,7 @@ export function joinParts(
     admission,
     feeder,
     queues,
-    throughput,
+    counters,
     lanes,
     types,
     isServing,
@@ -128,11 +128,11 @@ export function joinParts(
   const line = new Line(context);
   const scaler = new Scaler(context, {
     queues,
-    throughput,
+    counters,
     notServing: () => serving.notServing(),
   });
-  const queueControl = new QueueControl(context, { admission, queues, line, throughput, news });
-  const lostEntries = new LostEntries(context, feeder, throughput);
+  const queueControl = new QueueControl(context, { admission, queues, line, counters, news });
+  const lostEntries = new LostEntries(context, feeder, counters);
   const fence = new SettingsFence(context, queues, lostEntries);
   const sweeper = new Sweeper(context, {
     endAttempts,
@@ -146,6 +146,7 @@ export function joinParts(
     bench,
     checkpoints,
     circuits,
+    counters,
     feeder,
     fleet,
     hearing,
@@ -174,7 +175,7 @@ export function joinParts(
     },
   });
   context.events.subscribe((event) => {
-    throughput.note(event);
+    counters.note(event);
   });
   context.ready.onWake((wake) => waiters.wake(wake));
   context.ready.onReturn(() => {
@@ -200,7 +201,7 @@ export function joinParts(
     scaler,
     serving,
     submit,
-    throughput,
+    counters,
     types,
     waiters,
   };

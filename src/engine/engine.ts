@@ -84,9 +84,9 @@ export class Engine implements SluiceApi {
     this.#context = context;
     this.#parts = joinParts(context, role, { isClosing: () => this.#closing !== null, onStandby });
     this.keys = this.#parts.keys;
-    const { line, throughput, admission } = this.#parts;
+    const { line, counters, admission } = this.#parts;
     this.#statistics = new Cached(lookedAtForMs, () =>
-      getStatistics(context, line, throughput, admission),
+      getStatistics(context, line, counters, admission),
     );
     this.#waitingQueues = new WaitingQueues(context.db, {
       maxNames: maxQueuesPolled,

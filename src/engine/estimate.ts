@@ -5,7 +5,7 @@ import type { LiveQueue } from '../ready/ready-queue.js';
 import { approximateNow, type EngineContext } from './context.js';
 import type { QueueDirectory } from './queue-directory.js';
 import { pauseLeftMs } from './queue-pause.js';
-import type { Throughput } from './throughput.js';
+import type { Counters } from './counters.js';
 
 /** How a queue is doing: the same for every task that waits in it. */
 type QueueFactors = Omit<WaitFactors, 'position' | 'cost'>;
@@ -16,14 +16,14 @@ const minuteMs = 60_000;
 export class Estimate {
   readonly #context: EngineContext;
   readonly #queues: QueueDirectory;
-  readonly #throughput: Throughput;
+  readonly #counters: Counters;
   /** Looks that are under way, by queue. */
   readonly #looks = new Map<string, Promise<LiveQueue>>();
 
-  constructor(context: EngineContext, queues: QueueDirectory, throughput: Throughput) {
+  constructor(context: EngineContext, queues: QueueDirectory, counters: Counters) {
     this.#context = context;
     this.#queues = queues;
-    this.#throughput = throughput;
+    this.#counters = counters;
   }
 
   /** A position that is a lower bound makes this one too. */
@@ -40,7 +40,7 @@ export class Estimate {
     const { maxConcurrency, limits } = settingsUnder(circuit, settings);
     // What it costs to look is paid by queues with limits only.
     const isLimited = limits.length > 0 || maxConcurrency !== null;
-    const averageSeconds = this.#throughput.averageDurationSeconds(nowMs, queue);
+    const averageSeconds = this.#counters.averageDurationSeconds(nowMs, queue);
     const live = isLimited ? await this.#look(queue) : null;
     return {
       pausedForMs: pauseLeftMs({ settings, circuit }, nowMs),
@@ -48,7 +48,7 @@ export class Estimate {
       maxConcurrency,
       running: live?.running ?? 0,
       averageDurationMs: averageSeconds === null ? null : averageSeconds * 1000,
-      started: this.#throughput.lastMinute(nowMs, queue).started,
+      started: this.#counters.lastMinute(nowMs, queue).started,
       busyMs: live === null ? minuteMs : (live.oldestAgeMs ?? 0),
     };
   }

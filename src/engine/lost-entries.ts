@@ -5,7 +5,7 @@ import type { ReadyRow } from '../store/task-row.js';
 import { endOf, findQueued, walkQueued, type QueuedCursor } from '../store/walk-line.js';
 import { instant, type EngineContext } from './context.js';
 import type { Feeder } from './feeder.js';
-import type { Throughput } from './throughput.js';
+import type { Counters } from './counters.js';
 import { WindowMap } from './windows.js';
 
 /** A thousand a second, in pieces that nobody notices: all at once they held up every p99. */
@@ -21,15 +21,15 @@ const idleMs = 60_000;
 export class LostEntries {
   readonly #context: EngineContext;
   readonly #feeder: Feeder;
-  readonly #throughput: Throughput;
+  readonly #counters: Counters;
   #cursor: QueuedCursor | null = null;
   #mustWalk = false;
   #wake: () => void = () => undefined;
 
-  constructor(context: EngineContext, feeder: Feeder, throughput: Throughput) {
+  constructor(context: EngineContext, feeder: Feeder, counters: Counters) {
     this.#context = context;
     this.#feeder = feeder;
-    this.#throughput = throughput;
+    this.#counters = counters;
   }
 
   begin(wake: () => void): void {
@@ -59,7 +59,7 @@ export class LostEntries {
     const answer = await ready.offer(lost);
     if (answer.kind === 'rebuild') return;
     const accepted = answer.outcomes.filter((outcome) => outcome === 'accepted').length;
-    this.#throughput.reoffered.add(db.nowMs(), accepted);
+    this.#counters.add('reoffered', accepted);
     this.#feeder.noteLeft(lost.filter((_, index) => answer.outcomes[index] === 'left'));
   }
 

@@ -34,13 +34,13 @@ import type { Line } from './line.js';
 import type { News } from './news.js';
 import type { QueueDirectory } from './queue-directory.js';
 import { queueView } from './queue-view.js';
-import type { Throughput } from './throughput.js';
+import type { Counters } from './counters.js';
 
 export interface QueueControlParts {
   readonly admission: Admission;
   readonly queues: QueueDirectory;
   readonly line: Line;
-  readonly throughput: Throughput;
+  readonly counters: Counters;
   readonly news: News;
 }
 
@@ -50,7 +50,7 @@ export class QueueControl {
   readonly #admission: Admission;
   readonly #queues: QueueDirectory;
   readonly #line: Line;
-  readonly #throughput: Throughput;
+  readonly #counters: Counters;
   readonly #news: News;
 
   constructor(context: EngineContext, parts: QueueControlParts) {
@@ -58,7 +58,7 @@ export class QueueControl {
     this.#admission = parts.admission;
     this.#queues = parts.queues;
     this.#line = parts.line;
-    this.#throughput = parts.throughput;
+    this.#counters = parts.counters;
     this.#news = parts.news;
   }
 
@@ -181,7 +181,7 @@ export class QueueControl {
     // What was counted is up to some seconds old.
     const backlog = Math.max(0, inLine - high - medium - low);
     const nowMs = approximateNow(this.#context).getTime();
-    const lastMinute = this.#throughput.lastMinute(nowMs, name);
+    const lastMinute = this.#counters.lastMinute(nowMs, name);
     return queueView({ ...queue, inForce, live, backlog, active, lastMinute }, nowMs);
   }
 }

@@ -1,5 +1,6 @@
 /** Why a submit was answered 429. */
-type RefusalReason = 'max_active' | 'queue_max_active' | 'queue_max_lanes' | 'submission_limit';
+export type RefusalReason =
+  'max_active' | 'queue_max_active' | 'queue_max_lanes' | 'submission_limit';
 
 /** Counts them, for the metrics. */
 export class Refusals {

@@ -15,6 +15,7 @@ import {
   instant,
   judgeDatabaseFailure,
   tellAll,
+  tokensIn,
   type EngineContext,
 } from './context.js';
 import type { AttemptEnd, EndAttempts } from './end-attempts.js';
@@ -94,7 +95,7 @@ export class Report {
       askedMs,
     );
     if (rows.some(({ released }) => released)) this.#parts.feeder.noteDue(0);
-    tellAll(this.#context, rows, toCompletedEvent);
+    tellAll(this.#context, rows, (row, at) => toCompletedEvent(row, usageOf.get(row.lease), at));
     await this.#parts.judge.succeeded(rows);
     await this.#parts.circuits.succeeded(rows);
     // As nearly always: every lease was good, and none was reported twice.
@@ -179,7 +180,7 @@ function usageByLease(successes: readonly Success[]): ReadonlyMap<Held['lease'],
   return usageOf;
 }
 
-function toCompletedEvent(row: FinishedRow, at: Date): TaskEvent {
+function toCompletedEvent(row: FinishedRow, usage: Cost | undefined, at: Date): TaskEvent {
   return {
     taskId: row.taskId,
     queue: row.queue,
@@ -190,6 +191,7 @@ function toCompletedEvent(row: FinishedRow, at: Date): TaskEvent {
     attempt: row.attempt,
     outcome: 'succeeded',
     durationMs: row.runMs,
+    ...tokensIn(usage),
     at,
   };
 }

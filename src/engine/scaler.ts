@@ -27,11 +27,11 @@ import { Cached } from './cached.js';
 import { approximateNow, instant, type EngineContext } from './context.js';
 import type { QueueDirectory } from './queue-directory.js';
 import { isPausedAt } from './queue-pause.js';
-import type { Throughput } from './throughput.js';
+import type { Counters } from './counters.js';
 
 export interface ScalerParts {
   readonly queues: QueueDirectory;
-  readonly throughput: Throughput;
+  readonly counters: Counters;
   readonly notServing: () => string | null;
 }
 
@@ -184,7 +184,7 @@ export class Scaler {
   }
 
   #averageMs(nowMs: number, queue?: string): number | null {
-    const seconds = this.#parts.throughput.averageDurationSeconds(nowMs, queue);
+    const seconds = this.#parts.counters.averageDurationSeconds(nowMs, queue);
     return seconds === null ? null : seconds * 1000;
   }
 }

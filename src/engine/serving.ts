@@ -5,6 +5,8 @@ import { AdmissionCheck } from './admission-check.js';
 import type { Bench } from './bench.js';
 import type { Checkpoints } from './checkpoints.js';
 import type { Circuits } from './circuits.js';
+import { CounterUpkeep } from './counter-upkeep.js';
+import type { Counters } from './counters.js';
 import type { EngineContext } from './context.js';
 import type { Feeder } from './feeder.js';
 import type { Fleet } from './fleet.js';
@@ -39,6 +41,7 @@ export interface ServingParts {
   readonly bench: Bench;
   readonly checkpoints: Checkpoints;
   readonly circuits: Circuits;
+  readonly counters: Counters;
   readonly feeder: Feeder;
   readonly fleet: Fleet;
   readonly hearing: Hearing;
@@ -65,6 +68,8 @@ export class Serving {
   #hearingLoop: Loop | null = null;
   /** Runs in every role, also on standby. */
   #partitionLoop: Loop | null = null;
+  /** Runs in every role: a process that only submits counts its submits. */
+  #countingLoop: Loop | null = null;
   /** Run only while this process serves. */
   #servingLoops: Loop[] = [];
   #isHandedOver = false;
@@ -91,6 +96,8 @@ export class Serving {
     await partitions.tick();
     this.#partitionLoop = this.#loop(() => partitions.tick());
     this.#partitionLoop.start();
+    this.#countingLoop = this.#loop(() => this.#parts.counters.tick());
+    this.#countingLoop.start();
     // In every role: whatever submits needs them.
     await this.#parts.types.watch();
     const turn = this.#turn;
@@ -127,6 +134,10 @@ export class Serving {
     await this.#turnLoop?.stop();
     await this.#hearingLoop?.stop();
     await this.#turn?.leave().catch((error: unknown) => {
+      this.noteError(error);
+    });
+    await this.#countingLoop?.stop();
+    await this.#parts.counters.writeAll().catch((error: unknown) => {
       this.noteError(error);
     });
   }
@@ -204,10 +215,12 @@ export class Serving {
         ? this.#lookAfter()
         : this.#whileServing(() => this.#lookAfterOwn()),
     );
+    const upkeep = new CounterUpkeep(this.#context);
+    const summing = this.#loop(() => this.#whileServing(() => upkeep.tick()));
     const check = new AdmissionCheck(this.#context);
     const comparing = this.#loop(() => this.#whileServing(() => check.tick()));
     this.#servingLoops = [feeding, sweeping, walking, refreshing, recalling, recording, settling];
-    this.#servingLoops.push(comparing, lookingAfter, retaining);
+    this.#servingLoops.push(comparing, lookingAfter, retaining, summing);
     for (const loop of this.#servingLoops) loop.start();
   }
 

@@ -4,17 +4,18 @@ import { countWorkers } from '../store/workers.js';
 import type { Admission } from './admission.js';
 import { approximateNow, instant, type EngineContext } from './context.js';
 import type { Line, LineCount } from './line.js';
-import type { Throughput } from './throughput.js';
+import type { Counters } from './counters.js';
 
 export async function getStatistics(
   context: EngineContext,
   line: Line,
-  throughput: Throughput,
+  counters: Counters,
   admission: Admission,
 ): Promise<Statistics> {
   const counts = await line.counts();
   const nowMs = approximateNow(context).getTime();
-  const { completed, failed } = throughput.lastMinute(nowMs);
+  const { completed, failed } = counters.lastMinute(nowMs);
+  const lastHour = await counters.lastHour(nowMs);
   const byPriority = (priority: Priority) => {
     const rows = counts.filter((count) => count.effectivePriority === priority);
     return { depth: total(rows), oldestAgeSeconds: oldestSeconds(rows, nowMs) };
@@ -31,13 +32,13 @@ export async function getStatistics(
     throughput: {
       completedLastMinute: completed,
       failedLastMinute: failed,
-      avgTaskDurationSeconds: throughput.averageDurationSeconds(nowMs),
+      avgTaskDurationSeconds: counters.averageDurationSeconds(nowMs),
     },
     admission: await admission.standing(),
     recovery: {
-      leasesLapsedLastHour: throughput.lapsed.total(nowMs),
-      timeoutsLastHour: throughput.timedOut.total(nowMs),
-      reofferedLastHour: throughput.reoffered.total(nowMs),
+      leasesLapsedLastHour: lastHour.lapsed,
+      timeoutsLastHour: lastHour.timedOut,
+      reofferedLastHour: lastHour.reoffered,
     },
   };
 }

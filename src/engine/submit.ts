@@ -44,9 +44,9 @@ import type { Lanes } from './lanes.js';
 import type { QueueDirectory } from './queue-directory.js';
 import type { RecentWork } from './recent-work.js';
 import { SubmissionLimits, type OverLimit } from './submission-limits.js';
-import { Refusals } from './refusals.js';
+import { Refusals, type RefusalReason } from './refusals.js';
 import type { TaskTypes } from './task-types.js';
-import type { Throughput } from './throughput.js';
+import type { Counters } from './counters.js';
 
 const defaultPriority = 'medium';
 const maxTasksAtOnce = 1_000;
@@ -92,7 +92,7 @@ export interface SubmitParts {
   readonly recent: RecentWork;
   readonly claim: Claim;
   readonly queues: QueueDirectory;
-  readonly throughput: Throughput;
+  readonly counters: Counters;
   readonly lanes: Lanes;
   readonly types: TaskTypes;
   readonly isServing: () => boolean;
@@ -118,7 +118,7 @@ export class Submit {
   constructor(context: EngineContext, parts: SubmitParts) {
     this.#context = context;
     this.#parts = parts;
-    this.#estimate = new Estimate(context, parts.queues, parts.throughput);
+    this.#estimate = new Estimate(context, parts.queues, parts.counters);
     this.#limits = new SubmissionLimits(context);
     const options: BatcherOptions<Prepared, Submitted> = {
       flush: (tasks) => this.#write(tasks),
@@ -240,8 +240,16 @@ export class Submit {
   }
 
   #refuse({ queue, priority }: Place, refused: Refused): Refusal {
-    this.#refusals.note(refused.reached.scope === allQueues ? 'max_active' : 'queue_max_active');
+    this.#noteRefusal(
+      refused.reached.scope === allQueues ? 'max_active' : 'queue_max_active',
+      queue,
+    );
     return { kind: 'refused', ...this.#parts.admission.refusal(queue, priority, refused) };
+  }
+
+  #noteRefusal(reason: RefusalReason, queue: string): void {
+    this.#refusals.note(reason);
+    this.#parts.counters.add('refused', 1, queue);
   }
 
   #toOutcome(task: Prepared, answer: Answer | undefined): SubmitOutcome {
@@ -249,11 +257,11 @@ export class Submit {
     if (answer.kind === 'failed') return this.#sunk(answer.error);
     const submitted = answer.outcome;
     if (submitted.kind === 'over_limit') {
-      this.#refusals.note('submission_limit');
+      this.#noteRefusal('submission_limit', task.queue);
       return { ...submitted, kind: 'refused', code: 'refused' };
     }
     if (submitted.kind === 'no_lane') {
-      this.#refusals.note('queue_max_lanes');
+      this.#noteRefusal('queue_max_lanes', task.queue);
       return { ...submitted.refusal, kind: 'refused' };
     }
     if (submitted.kind !== 'refused') return toOutcome(task, submitted);

@@ -24,4 +24,6 @@ export interface TaskEvent {
   readonly waitMs?: number;
   /** When an attempt ends: how long it ran. */
   readonly durationMs?: number;
+  /** Of the unit `tokens`. At the claim: what it is expected to cost; when an attempt ends: what it did cost. */
+  readonly tokens?: number;
 }

@@ -6,7 +6,7 @@ import { Feeder } from '../../src/engine/feeder.js';
 import { LostEntries } from '../../src/engine/lost-entries.js';
 import { QueueDirectory } from '../../src/engine/queue-directory.js';
 import { RecentWork } from '../../src/engine/recent-work.js';
-import { Throughput } from '../../src/engine/throughput.js';
+import { Counters } from '../../src/engine/counters.js';
 import { MemoryReadyQueue } from '../../src/ready/memory-ready-queue.js';
 import type { Window } from '../../src/ready/ready-queue.js';
 import { systemClock } from '../../src/runtime/clock.js';
@@ -33,7 +33,7 @@ class Lap {
     const context = contextOf(db, this.ready);
     this.#queues = new QueueDirectory(context, new Checkpoints(context));
     this.#feeder = new Feeder(context, this.#queues, new RecentWork());
-    this.#lostEntries = new LostEntries(context, this.#feeder, new Throughput());
+    this.#lostEntries = new LostEntries(context, this.#feeder, new Counters(context));
   }
 
   static async begin(db: Database, behind: readonly Window[]): Promise<Lap> {

@@ -132,6 +132,8 @@ async function empty(db: Database): Promise<void> {
     delete from sluice.api_keys;
     delete from sluice.submissions;
     delete from sluice.bucket_levels;
+    delete from sluice.counters;
+    delete from sluice.counting_processes;
     update sluice.generation set number = 0;
     delete from sluice.admission where scope <> '';
     delete from sluice.departures where scope <> '';
