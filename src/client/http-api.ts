@@ -12,6 +12,9 @@ import type { CreatedKey, KeyDraft, KeyView, SessionView } from '../protocol/key
 import type { Page, PageRequest } from '../protocol/page.js';
 import type { LimitView, QueueChange, QueueView } from '../protocol/queues-api.js';
 import type { Scaling } from '../protocol/scaling-api.js';
+import type { Series, SeriesRequest } from '../protocol/series-api.js';
+import type { SeriesWire } from '../protocol/series-schema.js';
+import { seriesFromWire, seriesRequestToWire } from '../protocol/series-wire.js';
 import type { Statistics } from '../protocol/statistics-api.js';
 import type { ListedTaskType, TaskTypeView } from '../protocol/task-types-api.js';
 import type {
@@ -280,6 +283,11 @@ export class HttpApi implements SluiceApi {
 
   async getStatistics(): Promise<Statistics> {
     return statisticsFromWire(await this.#http.get<StatisticsWire>('/api/v1/queue/stats'));
+  }
+
+  async getSeries(request: SeriesRequest = {}): Promise<Series> {
+    const query = seriesRequestToWire(request);
+    return seriesFromWire(await this.#http.get<SeriesWire>('/api/v1/series', query));
   }
 
   async getScaling(): Promise<Scaling> {

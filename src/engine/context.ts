@@ -75,7 +75,7 @@ export function tellAll<Row>(
 
 /** For an event: the part of a cost that is counted for people. */
 export function tokensIn(cost: Cost | null | undefined): Pick<TaskEvent, 'tokens'> {
-  const tokens = cost?.['tokens'];
+  const tokens = cost?.tokens;
   return tokens === undefined ? {} : { tokens };
 }
 

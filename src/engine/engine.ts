@@ -17,6 +17,7 @@ import type { CreatedKey, KeyDraft, KeyView, SessionView } from '../protocol/key
 import type { Page, PageRequest } from '../protocol/page.js';
 import type { LimitView, QueueChange, QueueView } from '../protocol/queues-api.js';
 import type { Scaling } from '../protocol/scaling-api.js';
+import type { Series, SeriesRequest } from '../protocol/series-api.js';
 import type { Statistics } from '../protocol/statistics-api.js';
 import type { ListedTaskType, TaskTypeView } from '../protocol/task-types-api.js';
 import type {
@@ -56,6 +57,7 @@ import { asRefusal, instant, type EngineContext } from './context.js';
 import { joinParts, type EngineParts } from './engine-parts.js';
 import type { Scaler } from './scaler.js';
 import type { Role } from './serving.js';
+import { getSeries } from './series.js';
 import { getStatistics } from './statistics.js';
 import { WaitingQueues } from './waiting-queues.js';
 
@@ -268,6 +270,10 @@ export class Engine implements SluiceApi {
 
   getStatistics(): Promise<Statistics> {
     return refusing(this.#statistics.get());
+  }
+
+  getSeries(request: SeriesRequest = {}): Promise<Series> {
+    return refusing(getSeries(this.#context, request));
   }
 
   getScaling(): Promise<Scaling> {

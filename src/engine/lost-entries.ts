@@ -53,7 +53,7 @@ export class LostEntries {
 
   /** Those of them that are queued and that the ready queue does not hold. */
   async offerAgain(taskIds: readonly TaskId[]): Promise<void> {
-    const { db, ready } = this.#context;
+    const { ready } = this.#context;
     const lost = await this.#findLost(taskIds);
     if (lost.length === 0) return;
     const answer = await ready.offer(lost);

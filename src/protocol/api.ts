@@ -2,6 +2,7 @@ import type { DeadLetterApi } from './dead-letters-api.js';
 import type { KeyApi } from './keys-api.js';
 import type { QueueApi } from './queues-api.js';
 import type { Scaling } from './scaling-api.js';
+import type { Series, SeriesRequest } from './series-api.js';
 import type { Statistics } from './statistics-api.js';
 import type { TaskTypeApi } from './task-types-api.js';
 import type { TaskApi } from './tasks-api.js';
@@ -14,5 +15,6 @@ import type { FleetApi, WorkerApi } from './workers-api.js';
 export interface SluiceApi
   extends TaskApi, TaskTypeApi, QueueApi, DeadLetterApi, WorkerApi, FleetApi, KeyApi {
   getStatistics(): Promise<Statistics>;
+  getSeries(request?: SeriesRequest): Promise<Series>;
   getScaling(): Promise<Scaling>;
 }

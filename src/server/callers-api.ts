@@ -15,6 +15,7 @@ import type { DeadLetterFilter, DeadLetterReplay } from '../protocol/dead-letter
 import type { KeyDraft } from '../protocol/keys-api.js';
 import type { PageRequest } from '../protocol/page.js';
 import type { QueueChange, QueueView } from '../protocol/queues-api.js';
+import type { SeriesRequest } from '../protocol/series-api.js';
 import type {
   ListRequest,
   ReplayRequest,
@@ -244,6 +245,12 @@ class CallersApi implements SluiceApi {
 
   async getStatistics() {
     return this.#unconfined().getStatistics();
+  }
+
+  async getSeries(request: SeriesRequest = {}) {
+    if (request.queue === undefined) return this.#unconfined().getSeries(request);
+    this.#refuseQueue(request.queue);
+    return this.#api.getSeries(request);
   }
 
   async getScaling() {

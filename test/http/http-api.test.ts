@@ -178,6 +178,20 @@ describe('the same calls as in-process', () => {
     await remote.putQueue('far/queue', {});
     await remote.deleteLimit('far/limit');
     expect(await remote.getStatistics()).toMatchObject({ workers: {} });
+    const from = new Date('2026-01-31T12:00:00Z');
+    const to = new Date('2026-01-31T12:02:00Z');
+    const series = {
+      metrics: ['completed', 'wait_p95'],
+      queue: 'far/queue',
+      from,
+      to,
+      stepSeconds: 60,
+    };
+    expect(await remote.getSeries(series)).toEqual(await http().engine.getSeries(series));
+    expect((await remote.getSeries(series)).values).toEqual({
+      completed: [0, 0],
+      wait_p95: [null, null],
+    });
     expect(await remote.listDeadLetters({ queue: 'far/queue' })).toMatchObject({ totalCount: 0 });
     const replay = { perSecond: 5, newPriority: 'high' } as const;
     expect(await remote.replayDeadLetters({ queue: 'far/queue', since: until }, replay)).toEqual({

@@ -36,6 +36,29 @@ describeOnPostgres('many servers', (server) => {
     for (const answer of await worker.completeAll(there)) expect(answer.accepted).toBe(true);
   });
 
+  it('R-OB7: what all servers counted is right to the task, also after they ended', async () => {
+    const servers = await Promise.all([open(), open()]);
+    await submitAll(servers[0], drafts(60, { taskType: 'noop', queue: 'counted' }));
+    for (const engine of servers) {
+      const worker = await TestWorker.register(engine, { queues: ['counted'] });
+      const [failing, ...others] = await worker.take(20);
+      await worker.completeAll(others);
+      if (failing !== undefined) await worker.fail(failing, { code: 'X', retriable: false });
+    }
+    await Promise.all(servers.map((engine) => engine.close()));
+
+    const engine = await open();
+    const metrics = ['submitted', 'started', 'completed', 'failed', 'dead_letter', 'run_p50'];
+    const { values } = await engine.getSeries({ queue: 'counted', metrics });
+    const sum = (metric: string) =>
+      values[metric]?.reduce((total, n) => (total ?? 0) + (n ?? 0), 0);
+    const { items } = await engine.listTasks({ queue: 'counted' }, { limit: 100 });
+    const rows = (status: string) => items.filter((task) => task.status === status).length;
+    expect([rows('completed'), rows('dead_letter'), rows('queued')]).toEqual([38, 2, 20]);
+    expect(metrics.slice(0, 5).map(sum)).toEqual([60, 40, 38, 2, 2]);
+    expect((await engine.getQueue('counted')).live.lastMinute).toMatchObject({ completed: 38 });
+  });
+
   it('R-CH12: an offer wakes a poll that waits at another server', async () => {
     const [first, second] = await Promise.all([open(), open()]);
     const worker = await TestWorker.register(second, { queues: ['wakes'] });

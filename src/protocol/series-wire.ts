@@ -1,0 +1,50 @@
+import { timestampFromWire, timestampToWire } from './common-wire.js';
+import type { Series, SeriesRequest } from './series-api.js';
+import type { SeriesQueryWire, SeriesWire } from './series-schema.js';
+
+export function seriesRequestFromWire(wire: SeriesQueryWire): SeriesRequest {
+  const { metric, queue, from, to, step } = wire;
+  return {
+    ...(metric === undefined ? {} : { metrics: metric.split(',') }),
+    ...(queue === undefined ? {} : { queue }),
+    ...(from === undefined ? {} : { from: timestampFromWire(from) }),
+    ...(to === undefined ? {} : { to: timestampFromWire(to) }),
+    ...(step === undefined ? {} : { stepSeconds: step }),
+  };
+}
+
+/** As the query of a URL. */
+export function seriesRequestToWire(request: SeriesRequest): Record<string, string> {
+  const { metrics, queue, from, to, stepSeconds } = request;
+  return {
+    ...(metrics === undefined ? {} : { metric: metrics.join(',') }),
+    ...(queue === undefined ? {} : { queue }),
+    ...(from === undefined ? {} : { from: timestampToWire(from) }),
+    ...(to === undefined ? {} : { to: timestampToWire(to) }),
+    ...(stepSeconds === undefined ? {} : { step: String(stepSeconds) }),
+  };
+}
+
+export function seriesToWire({ queue, from, to, stepSeconds, times, values }: Series): SeriesWire {
+  return {
+    queue,
+    from: timestampToWire(from),
+    to: timestampToWire(to),
+    step_seconds: stepSeconds,
+    times: times.map(timestampToWire),
+    values: Object.fromEntries(
+      Object.entries(values).map(([metric, numbers]) => [metric, [...numbers]]),
+    ),
+  };
+}
+
+export function seriesFromWire(wire: SeriesWire): Series {
+  return {
+    queue: wire.queue,
+    from: timestampFromWire(wire.from),
+    to: timestampFromWire(wire.to),
+    stepSeconds: wire.step_seconds,
+    times: wire.times.map(timestampFromWire),
+    values: wire.values,
+  };
+}
