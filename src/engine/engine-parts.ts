@@ -6,6 +6,7 @@ import { Cancel } from './cancel.js';
 import { Checkpoints } from './checkpoints.js';
 import { Circuits } from './circuits.js';
 import { Claim } from './claim.js';
+import { ClusterEvents } from './cluster-events.js';
 import type { EngineContext } from './context.js';
 import { EndAttempts } from './end-attempts.js';
 import { Explain } from './explain.js';
@@ -186,6 +187,7 @@ export function joinParts(
     attempts,
     bench,
     cancel,
+    clusterEvents: new ClusterEvents(context),
     explain,
     fleet,
     health,

@@ -53,6 +53,7 @@ import { listTasks } from '../store/list-tasks.js';
 import { findWorker, listWorkers, requestDrain } from '../store/workers.js';
 import type { ApiKeys } from './api-keys.js';
 import { Cached } from './cached.js';
+import type { Follower, Following } from './cluster-events.js';
 import { asRefusal, instant, type EngineContext } from './context.js';
 import { joinParts, type EngineParts } from './engine-parts.js';
 import type { Scaler } from './scaler.js';
@@ -140,6 +141,11 @@ export class Engine implements SluiceApi {
     return this.#context.events.subscribe(listener);
   }
 
+  /** Events of all servers, for people. */
+  follow(follower: Follower): Following {
+    return this.#parts.clusterEvents.follow(follower);
+  }
+
   /** Before `close`, when calls are still answered for a while: a standby takes over now. */
   handOver(): Promise<void> {
     return this.#parts.serving.handOver();
@@ -156,6 +162,7 @@ export class Engine implements SluiceApi {
     await this.keys.stop();
     await this.#parts.serving.leave();
     this.#parts.news.close();
+    this.#parts.clusterEvents.close();
     await this.#context.closeLinks();
     await this.#context.db.close();
   }

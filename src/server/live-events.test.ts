@@ -40,9 +40,10 @@ class Stage {
       api: { getStatistics: () => Promise.reject(new Error('not here')) } as never,
       health: {} as never,
       events: {
-        subscribe: (listener) => {
-          this.#emit = listener;
-          return () => (this.#emit = () => undefined);
+        subscribe: () => () => undefined,
+        follow: ({ hear }) => {
+          this.#emit = hear;
+          return { changed: () => undefined, stop: () => (this.#emit = () => undefined) };
         },
       },
       metrics: {} as never,

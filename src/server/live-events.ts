@@ -10,6 +10,7 @@ import { statisticsToWire } from '../protocol/statistics-wire.js';
 import { taskEventToWire } from '../protocol/tasks-wire.js';
 import type { Logger } from '../runtime/log.js';
 import type { ConnectionLimits } from './connection-limits.js';
+import type { Following } from '../engine/cluster-events.js';
 import type { EventSource } from './ports.js';
 
 export interface EventFilter {
@@ -79,7 +80,7 @@ export class LiveEvents {
   /** By queue, then by task, null being all of them; then one for each confinement. */
   readonly #channels = new Map<string | null, ChannelsByTask>();
   readonly #perKey = new Map<string, number>();
-  #unsubscribe: (() => void) | null = null;
+  #following: Following | null = null;
   #timer: NodeJS.Timeout | null = null;
   #statistics: string | null = null;
   /** How many writes the last batches to all listeners took. */
@@ -134,9 +135,24 @@ export class LiveEvents {
     this.#listeners.add(listener);
     listener.channel.listeners.add(listener);
     if (keyId !== null) this.#perKey.set(keyId, (this.#perKey.get(keyId) ?? 0) + 1);
-    this.#unsubscribe ??= this.#parts.events.subscribe((event) => this.#note(event));
+    if (this.#following === null) this.#following = this.#follow();
+    else this.#following.changed();
     this.#timer ??= this.#schedule();
     this.#shareBytes();
+  }
+
+  #follow(): Following {
+    return this.#parts.events.follow({
+      hear: (event) => this.#note(event),
+      missed: (count) => {
+        for (const channel of this.#allChannels()) channel.missed += count;
+      },
+      followed: () => this.#allChannels().map(({ filter }) => filter),
+    });
+  }
+
+  #allChannels(): Channel[] {
+    return [...this.#channels.values()].flatMap((ofQueue) => [...ofQueue.values()].flat());
   }
 
   #remove(listener: Listener): void {
@@ -150,8 +166,8 @@ export class LiveEvents {
       else this.#perKey.set(keyId, left);
     }
     if (this.#listeners.size > 0) return;
-    this.#unsubscribe?.();
-    this.#unsubscribe = null;
+    this.#following?.stop();
+    this.#following = null;
     if (this.#timer !== null) clearTimeout(this.#timer);
     this.#timer = null;
     this.#lastWrites = 0;
@@ -244,8 +260,7 @@ export class LiveEvents {
   #takeBatches(): Batch[] {
     const statistics = this.#statistics ?? '';
     this.#statistics = null;
-    return [...this.#channels.values()]
-      .flatMap((ofQueue) => [...ofQueue.values()].flat())
+    return this.#allChannels()
       .map((channel) => toBatch(channel, statistics, this.#batchBytes))
       .filter(({ buffer }) => buffer.length > 0);
   }

@@ -21,7 +21,7 @@ const durationBuckets = [0.01, 0.05, 0.1, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 
 /** Counters are fed by events; gauges are read when they are scraped. */
 export function createMetrics(
   api: Counted,
-  events: EventSource,
+  events: Pick<EventSource, 'subscribe'>,
   refused: () => Readonly<Record<string, number>> = () => ({}),
 ): Metrics {
   const registry = new Registry();

@@ -1,6 +1,7 @@
 import type { Confinement } from '../domain/confinement.js';
 import type { TaskId, WorkerId } from '../domain/ids.js';
 import type { ApiKeys } from '../engine/api-keys.js';
+import type { Follower, Following } from '../engine/cluster-events.js';
 import type { SluiceApi } from '../protocol/api.js';
 import type { TaskEvent } from '../protocol/events.js';
 
@@ -23,9 +24,12 @@ export interface ServerHealth {
   progress(): Promise<Progress>;
 }
 
-/** Where live events come from. Answers with how to stop listening. */
+/** Where live events come from. */
 export interface EventSource {
+  /** Of this server. Answers with how to stop listening. */
   subscribe(listener: (event: TaskEvent) => void): () => void;
+  /** Of all servers, for people. */
+  follow(follower: Follower): Following;
 }
 
 /** The text of `/metrics`. */

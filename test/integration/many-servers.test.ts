@@ -59,6 +59,29 @@ describeOnPostgres('many servers', (server) => {
     expect((await engine.getQueue('counted')).live.lastMinute).toMatchObject({ completed: 38 });
   });
 
+  it('R-OB7: a follower hears of the tasks of every server, and another server sends only what is followed', async () => {
+    const [first, second] = await Promise.all([open(), open()]);
+    const heard: string[] = [];
+    const following = first.follow({
+      hear: ({ queue, to, at }) => heard.push(`${queue} ${to} ${at instanceof Date}`),
+      missed: () => undefined,
+      followed: () => [{ queue: 'followed', taskId: null }],
+    });
+    onTestFinished(() => {
+      following.stop();
+    });
+    // The request to send events takes a moment to reach the other server.
+    await until('the first event', async () => {
+      await second.submit({ taskType: 'noop', queue: 'followed' });
+      return heard.length > 0;
+    });
+    const before = heard.length;
+    await second.submit({ taskType: 'noop', queue: 'unfollowed' });
+    await second.submit({ taskType: 'noop', queue: 'followed' });
+    await until('the next event', () => heard.length > before);
+    expect(new Set(heard)).toEqual(new Set(['followed queued true']));
+  });
+
   it('R-CH12: an offer wakes a poll that waits at another server', async () => {
     const [first, second] = await Promise.all([open(), open()]);
     const worker = await TestWorker.register(second, { queues: ['wakes'] });
