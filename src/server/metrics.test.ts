@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { TaskId } from '../domain/ids.js';
+import { instantOf, type TaskId } from '../domain/ids.js';
 import { defaultQueueSettings } from '../domain/queue-settings.js';
 import type { TaskEvent } from '../protocol/events.js';
 import { lintMetrics } from '../../test/support/services/promtool.js';
@@ -116,8 +116,19 @@ describe('OB1: metrics', () => {
     expect(text).toContain('sluice_leases_lapsed_total 1');
     expect(text).toContain('sluice_task_timeouts_total 1');
     expect(text).toContain(
-      'sluice_task_duration_seconds_sum{priority="low",status="failed",queue="q",task_type="chat"} 2',
+      'sluice_task_execution_seconds_sum{priority="low",status="failed",queue="q",task_type="chat"} 2',
     );
+  });
+
+  it('tells how long tasks took from submit to end', async () => {
+    const at = new Date(instantOf(claimed.taskId) + 2_500);
+    const text = await scrape([
+      { at, from: 'executing', to: 'completed', outcome: 'succeeded', durationMs: 500 },
+      { at, from: 'executing', to: 'pending', outcome: 'failed', durationMs: 500 },
+    ]);
+    expect(text.match(/^sluice_task_duration_seconds_sum.*/gm)).toEqual([
+      'sluice_task_duration_seconds_sum{priority="low",status="completed",queue="q",task_type="chat"} 2.5',
+    ]);
   });
 
   it('bounds its labels: codes of users and queues without end', async () => {
@@ -130,8 +141,8 @@ describe('OB1: metrics', () => {
       ],
       names,
     );
-    expect(text).toContain('sluice_tasks_failed_total{reason="other"} 2');
-    expect(text).toContain('sluice_tasks_dlq_total 2');
+    expect(text).toContain('sluice_tasks_failed_total{priority="low",reason="other"} 2');
+    expect(text).toContain('sluice_tasks_dlq_total{reason="other"} 2');
     expect(text.match(/^sluice_queue_running_tasks\{/gm)).toHaveLength(1_000);
   });
 

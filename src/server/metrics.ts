@@ -1,7 +1,9 @@
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 import { attemptErrorCodes } from '../domain/attempt-error.js';
 import { SluiceError } from '../domain/errors.js';
+import { instantOf } from '../domain/ids.js';
 import { priorities } from '../domain/priority.js';
+import { hasEnded } from '../domain/task-state.js';
 import type { SluiceApi } from '../protocol/api.js';
 import type { TaskEvent } from '../protocol/events.js';
 import type { QueueView } from '../protocol/queues-api.js';
@@ -81,8 +83,8 @@ function countTransitions(registry: Registry): Transitions {
     'priority',
     'reason',
   ]);
-  const failed = counter('tasks_failed_total', 'Tasks that ended badly', ['reason']);
-  const deadLetters = counter('tasks_dlq_total', 'Tasks that became dead letters');
+  const failed = counter('tasks_failed_total', 'Tasks that ended badly', ['priority', 'reason']);
+  const deadLetters = counter('tasks_dlq_total', 'Tasks that became dead letters', ['reason']);
   const promoted = counter('tasks_promoted_total', 'Tasks that were aged up when taken', [
     'from',
     'to',
@@ -97,9 +99,16 @@ function countTransitions(registry: Registry): Transitions {
     buckets: waitBuckets,
     registers,
   });
+  const execution = new Histogram({
+    name: 'sluice_task_execution_seconds',
+    help: 'How long attempts ran',
+    labelNames: ['priority', 'status', 'queue', 'task_type'],
+    buckets: durationBuckets,
+    registers,
+  });
   const duration = new Histogram({
     name: 'sluice_task_duration_seconds',
-    help: 'How long attempts ran',
+    help: 'From submit to end',
     labelNames: ['priority', 'status', 'queue', 'task_type'],
     buckets: durationBuckets,
     registers,
@@ -125,7 +134,11 @@ function countTransitions(registry: Registry): Transitions {
     if (waitMs !== undefined) wait.observe({ priority, queue, task_type }, waitMs / 1000);
     if (durationMs !== undefined) {
       const status = outcome ?? to;
-      duration.observe({ priority, status, queue, task_type }, durationMs / 1000);
+      execution.observe({ priority, status, queue, task_type }, durationMs / 1000);
+    }
+    if (hasEnded(to)) {
+      const seconds = Math.max(0, event.at.getTime() - instantOf(event.taskId)) / 1000;
+      duration.observe({ priority, status: to, queue, task_type }, seconds);
     }
     if (effectivePriority !== undefined && effectivePriority !== priority) {
       promoted.inc({ from: priority, to: effectivePriority });
@@ -134,8 +147,8 @@ function countTransitions(registry: Registry): Transitions {
     if (outcome === 'timed_out') timedOut.inc();
     if (event.errorCode === attemptErrorCodes.neverStarted) unstarted.inc();
     if (to === 'pending' && costsRetry(event)) retries.inc({ priority, reason: reasonOf(event) });
-    if (to === 'dead_letter') deadLetters.inc();
-    if (to === 'dead_letter' || to === 'failed') failed.inc({ reason: reasonOf(event) });
+    if (to === 'dead_letter') deadLetters.inc({ reason: reasonOf(event) });
+    if (to === 'dead_letter' || to === 'failed') failed.inc({ priority, reason: reasonOf(event) });
   };
   return { note, tell };
 }

@@ -43,7 +43,7 @@ describe('R-OB1: the metrics of a worker', () => {
     );
   });
 
-  it('counts polls for tasks and what they asked for, not polls for news', async () => {
+  it('counts polls for tasks, what they asked for and what they claimed, not polls for news', async () => {
     const metrics = await createWorkerMetrics([]);
     metrics.observer.claimed(50, 3);
     metrics.observer.claimed(2, 0);
@@ -51,8 +51,10 @@ describe('R-OB1: the metrics of a worker', () => {
     const lines = await read(metrics);
     expect(lines).toContain('sluice_worker_claims_total{result="tasks"} 1');
     expect(lines).toContain('sluice_worker_claims_total{result="empty"} 1');
-    expect(lines).toContain('sluice_worker_claim_size_bucket{le="2"} 1');
-    expect(lines).toContain('sluice_worker_claim_size_sum 52');
+    expect(lines).toContain('sluice_worker_claim_request_size_bucket{le="2"} 1');
+    expect(lines).toContain('sluice_worker_claim_request_size_sum 52');
+    expect(lines).toContain('sluice_worker_claim_size_sum 3');
+    expect(lines).toContain('sluice_worker_claim_size_count 1');
   });
 
   it('reads the load when asked, of all workers of the process', async () => {

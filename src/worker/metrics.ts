@@ -63,17 +63,23 @@ function countClaims(
     labelNames: ['result'],
     registers,
   });
-  const size = new Histogram({
-    name: 'sluice_worker_claim_size',
+  const sizes = { buckets: claimSizeBuckets, registers };
+  const asking = new Histogram({
+    ...sizes,
+    name: 'sluice_worker_claim_request_size',
     help: 'How many tasks a poll asked for',
-    buckets: claimSizeBuckets,
-    registers,
+  });
+  const claiming = new Histogram({
+    ...sizes,
+    name: 'sluice_worker_claim_size',
+    help: 'How many tasks a poll claimed, if any',
   });
   return (asked, received) => {
     // A poll for nothing but news.
     if (asked === 0) return;
     claims.inc({ result: received === 0 ? 'empty' : 'tasks' });
-    size.observe(asked);
+    asking.observe(asked);
+    if (received > 0) claiming.observe(received);
   };
 }
 

@@ -404,7 +404,7 @@ describe('operations', () => {
     expect(body).toMatch(
       /sluice_task_wait_seconds_count\{priority="medium",queue="[^"]+",task_type="[^"]+"\} [1-9]/,
     );
-    expect(body).toMatch(/sluice_tasks_dlq_total [1-9]/);
+    expect(body).toMatch(/sluice_tasks_dlq_total\{reason="[^"]+"\} [1-9]/);
     expect(body.match(/^sluice_/gm)?.length).toBe(body.match(/^[^#\n]/gm)?.length);
   });
 

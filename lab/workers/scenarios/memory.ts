@@ -83,7 +83,7 @@ async function claimSizes(port: number): Promise<{ sum: number; count: number }>
   const response = await fetch(`http://127.0.0.1:${port}/metrics`);
   const text = await response.text();
   const read = (name: string) => {
-    const found = new RegExp(`^sluice_worker_claim_size_${name} (\\S+)$`, 'm').exec(text);
+    const found = new RegExp(`^sluice_worker_claim_request_size_${name} (\\S+)$`, 'm').exec(text);
     return Number(found?.[1] ?? NaN);
   };
   return { sum: read('sum'), count: read('count') };
