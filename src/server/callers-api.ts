@@ -142,9 +142,7 @@ class CallersApi implements SluiceApi {
   }
 
   async getQueue(name: string): Promise<QueueView> {
-    if (!reachesQueue(this.#within, name)) {
-      throw new SluiceError('queue_not_found', `There is no queue ${name}.`);
-    }
+    this.#hideQueue(name);
     return this.#api.getQueue(name);
   }
 
@@ -249,7 +247,7 @@ class CallersApi implements SluiceApi {
 
   async getSeries(request: SeriesRequest = {}) {
     if (request.queue === undefined) return this.#unconfined().getSeries(request);
-    this.#refuseQueue(request.queue);
+    this.#hideQueue(request.queue);
     return this.#api.getSeries(request);
   }
 
@@ -289,6 +287,12 @@ class CallersApi implements SluiceApi {
 
   async #refuseTask(taskId: TaskId): Promise<void> {
     if (isConfined(this.#within)) await this.#api.refuseUnreached(taskId, this.#within);
+  }
+
+  /** For reads: as if there were no such queue. */
+  #hideQueue(queue: string): void {
+    if (reachesQueue(this.#within, queue)) return;
+    throw new SluiceError('queue_not_found', `There is no queue ${queue}.`);
   }
 
   #refuseQueue(queue: string): void {

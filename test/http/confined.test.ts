@@ -87,6 +87,12 @@ const bodies: Readonly<Record<string, (foreign: Foreign) => unknown>> = {
   'POST /api/v1/keys': () => ({ name: 'more', scopes: ['admin'] }),
 };
 
+const queries: Readonly<Record<string, (foreign: Foreign) => string>> = {
+  // Without a task the stream would not end.
+  '/api/v1/events': ({ taskId }) => `?task_id=${taskId}`,
+  '/api/v1/series': ({ queue }) => `?queue=${queue}`,
+};
+
 const held = (task_id: string) => ({ task_id, lease: staleLease });
 
 function callOf({ method, path }: ScopedRoute, foreign: Foreign): Call {
@@ -95,8 +101,7 @@ function callOf({ method, path }: ScopedRoute, foreign: Foreign): Call {
     .replace(':worker_id', foreign.worker)
     .replace(':name', foreign.queue)
     .replace(/:(key_id|session_id)/g, 'nobody');
-  // A stream would not end.
-  const query = path === '/api/v1/events' ? `?task_id=${foreign.taskId}` : '';
+  const query = queries[path]?.(foreign) ?? '';
   const takesBody = ['POST', 'PUT', 'PATCH'].includes(method);
   const body = bodies[`${method} ${path}`]?.(foreign) ?? {};
   return { method, url: url + query, ...(takesBody ? { body } : {}) };

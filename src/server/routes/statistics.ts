@@ -29,7 +29,7 @@ export function statisticsRoutes(app: App): void {
         querystring: seriesQuerySchema,
         response: { 200: seriesSchema },
       },
-      config: { scope: 'read', confined: 'queue' },
+      config: { scope: 'read', confined: 'queue', refusals: ['queue_not_found'] },
     },
     async ({ api, query }) => seriesToWire(await api.getSeries(seriesRequestFromWire(query))),
   );
