@@ -133,6 +133,15 @@ describe('docs/operations.md', () => {
     expect(missing).toEqual([]);
   });
 
+  it('is right that the commands for looking inside take --json', () => {
+    const [, commands = ''] = /```sh\n([^]*?)```/.exec(section(operations, 'Looking inside')) ?? [];
+    const lines = commands.trim().split('\n');
+    expect(lines).toContain('sluice doctor');
+    expect(lines.flatMap((line) => unknownFlags(`${line.slice('sluice '.length)} --json`))).toEqual(
+      [],
+    );
+  });
+
   it('lists every metric, and no other', () => {
     const source = read('src/server/metrics.ts');
     const made = [...source.matchAll(/(?:counter|gauge)\(\s*'(\w+)'|name: 'sluice_(\w+)'/g)].map(
