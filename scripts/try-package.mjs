@@ -130,8 +130,13 @@ async function tryCommonJs() {
     'typed.ts',
     plain.replace(required, "import { defineTask, Sluice } from 'sluice';"),
   );
-  project.write('tsconfig.json', { compilerOptions, files: ['typed.ts'] });
-  await project.run('tsc', 'tsc', ['-p', '.']);
+  // The way of TypeScript 5 for CommonJS, which does not look at "exports".
+  const older = { module: 'commonjs', moduleResolution: 'node10', ignoreDeprecations: '6.0' };
+  for (const options of [older, {}]) {
+    const tsconfig = { compilerOptions: { ...compilerOptions, ...options }, files: ['typed.ts'] };
+    project.write('tsconfig.json', tsconfig);
+    await project.run(`tsc, module ${options.module ?? 'nodenext'}`, 'tsc', ['-p', '.']);
+  }
   await prints('HELLO', project.run('what tsc made of it', 'node', ['out/typed.js']));
 }
 
