@@ -14,6 +14,19 @@ module.exports = {
       },
     },
     {
+      name: 'client-runs-in-any-runtime',
+      comment: 'sluice/client in browsers and edge runtimes: no package and no module of Node',
+      severity: 'error',
+      from: { path: '^src/client/index\\.ts$' },
+      to: { pathNot: '^src/', reachable: true },
+    },
+    {
+      name: 'client-in-node-needs-no-package',
+      severity: 'error',
+      from: { path: '^src/client/node\\.ts$' },
+      to: { path: '^node_modules/', reachable: true },
+    },
+    {
       name: 'package-root-is-light',
       severity: 'error',
       from: { path: '^src/index\\.ts$' },
@@ -39,7 +52,7 @@ module.exports = {
   options: {
     ...direction.options,
     tsPreCompilationDeps: false,
-    // Nobody who ships imports a test: the direction says so.
+    // Shipped code imports no test: the direction says so.
     exclude: { dynamic: true, path: '\\.(test|contract)\\.ts$' },
     cache: { folder: 'node_modules/.cache/dependency-cruiser-loaded', strategy: 'content' },
   },

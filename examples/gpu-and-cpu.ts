@@ -6,7 +6,7 @@
 //   sluice worker --module ./tasks.js --capabilities gpu
 import { setTimeout as delay } from 'node:timers/promises';
 import { z } from 'zod';
-import { defineTask, Sluice } from '../src/index.js';
+import { defineTask, Sluice } from 'sluice';
 
 const embed = defineTask({
   type: 'embed',

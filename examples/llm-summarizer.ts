@@ -7,8 +7,8 @@
 // now and then 500.
 import { readFileSync } from 'node:fs';
 import { z } from 'zod';
-import { startChatService } from '../lab/stand-in/chat-service.js';
-import { defineTask, NonRetriableError, Sluice } from '../src/index.js';
+import { startChatService } from './chat-service.js';
+import { defineTask, NonRetriableError, Sluice } from 'sluice';
 
 const { OPENAI_API_KEY = '', OPENAI_BASE_URL = '', OPENAI_MODEL = 'gpt-4o-mini' } = process.env;
 const isNamed = OPENAI_API_KEY !== '' || OPENAI_BASE_URL !== '';
@@ -17,6 +17,7 @@ await using standIn = isNamed
   : await startChatService({ requestsPerSecond: 5, failEvery: 8 });
 const service = standIn?.url ?? (OPENAI_BASE_URL || 'https://api.openai.com/v1');
 
+const guide = new URL('../docs/guide.md', import.meta.url);
 const maxAnswerTokens = 100;
 
 const summarize = defineTask({
@@ -75,7 +76,7 @@ await sluice.queue(OPENAI_MODEL).set({
 });
 await sluice.worker([summarize], { concurrency: 100 }).start();
 
-const document = readFileSync(process.argv[2] ?? 'docs/guide.md', 'utf8');
+const document = readFileSync(process.argv[2] ?? guide, 'utf8');
 const sections = document.split(/^## /m).slice(1);
 let ended = 0;
 const rows = await Promise.all(

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { defineTask, Sluice } from '../src/index.js';
+import { defineTask, Sluice } from 'sluice';
 
 const summarize = defineTask({
   type: 'summarize',

@@ -3,7 +3,7 @@
 //
 //   npx tsx examples/workflow.ts
 import { z } from 'zod';
-import { defineTask, NonRetriableError, Sluice } from '../src/index.js';
+import { defineTask, NonRetriableError, Sluice } from 'sluice';
 
 await using sluice = await Sluice.open();
 let modelIsUp = false;

@@ -19,6 +19,7 @@ const staticSteps = [
   ['import direction', bin('depcruise'), '--config=.dependency-cruiser.cjs', 'src'],
   ['loaded modules', bin('depcruise'), '--config=.dependency-cruiser.loaded.cjs', 'src'],
   ['dead exports', bin('knip'), '--no-progress'],
+  ['client size', 'node', 'scripts/client-size.mjs'],
 ];
 
 const failures = [];

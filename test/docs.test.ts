@@ -50,9 +50,9 @@ describe('README.md', () => {
     },
   );
 
-  it('shows the example that runs, but for where it imports Sluice from', () => {
+  it('shows the example that runs', () => {
     const [, shown] = /<!-- examples\/quickstart\.ts -->\s+```ts\n([^]*?)```/.exec(readme) ?? [];
-    expect(shown).toBe(read('examples/quickstart.ts').replace('../src/index.js', 'sluice'));
+    expect(shown).toBe(read('examples/quickstart.ts'));
   });
 
   it('shows an example that works', () => {
@@ -131,6 +131,15 @@ describe('docs/operations.md', () => {
       (name) => !operations.includes(`\`${name}\``),
     );
     expect(missing).toEqual([]);
+  });
+
+  it('is right that the commands for looking inside take --json', () => {
+    const [, commands = ''] = /```sh\n([^]*?)```/.exec(section(operations, 'Looking inside')) ?? [];
+    const lines = commands.trim().split('\n');
+    expect(lines).toContain('sluice doctor');
+    expect(lines.flatMap((line) => unknownFlags(`${line.slice('sluice '.length)} --json`))).toEqual(
+      [],
+    );
   });
 
   it('lists every metric, and no other', () => {

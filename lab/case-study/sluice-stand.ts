@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { HttpApi } from '../../src/client/http-api.js';
+import { NodeHttpApi } from '../../src/client/node-http-api.js';
 import type { SluiceApi } from '../../src/protocol/api.js';
 import type { ListedTask, ListRequest } from '../../src/protocol/tasks-api.js';
 import { getFreePort } from '../../test/support/services/free-port.js';
@@ -60,7 +60,7 @@ export class SluiceStand implements AsyncDisposable {
   }
 
   get api(): SluiceApi {
-    return new HttpApi(this.url);
+    return new NodeHttpApi(this.url);
   }
 
   /** So many calls of each model in any window of so many seconds. */

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { HttpApi } from '../../src/client/http-api.js';
+import { NodeHttpApi } from '../../src/client/node-http-api.js';
 import { SluiceError } from '../../src/domain/errors.js';
 import type { TaskId } from '../../src/domain/ids.js';
 import type { SluiceApi } from '../../src/protocol/api.js';
@@ -28,7 +28,7 @@ export class Driver {
   #running: Promise<unknown> = Promise.resolve();
 
   constructor(urls: readonly string[], workload: Workload) {
-    this.#apis = urls.map((url) => new HttpApi(url, { timeoutMs }));
+    this.#apis = urls.map((url) => new NodeHttpApi(url, { timeoutMs }));
     this.#workload = workload;
   }
 

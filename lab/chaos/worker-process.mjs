@@ -2,7 +2,7 @@
 // It writes down what it does in one write for each line, which a SIGKILL does not undo.
 import { appendFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
-import { HttpApi } from '../../dist/client/http-api.js';
+import { NodeHttpApi } from '../../dist/client/node-http-api.js';
 import { RateLimitedError, Worker } from '../../dist/worker/index.js';
 
 const [url, name, log, concurrency] = process.argv.slice(2);
@@ -11,7 +11,7 @@ function note(what, more) {
   appendFileSync(log, `${JSON.stringify({ what, worker: name, at: Date.now(), ...more })}\n`);
 }
 
-class NotedApi extends HttpApi {
+class NotedApi extends NodeHttpApi {
   async report(workerId, reports) {
     const answers = await super.report(workerId, reports);
     answers.forEach((answer, index) => {

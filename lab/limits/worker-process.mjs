@@ -1,12 +1,12 @@
 // Several workers in one process, each at a server of its own: node worker-process.mjs JSON
-import { HttpApi } from '../../dist/client/http-api.js';
+import { NodeHttpApi } from '../../dist/client/node-http-api.js';
 import { Worker } from '../../dist/worker/index.js';
 import * as tasks from './tasks.mjs';
 
 const { urls, concurrency } = JSON.parse(process.argv[2]);
 const workers = urls.map(
   (url) =>
-    new Worker(new HttpApi(url), Object.values(tasks), { concurrency, drainTimeoutMs: 5_000 }),
+    new Worker(new NodeHttpApi(url), Object.values(tasks), { concurrency, drainTimeoutMs: 5_000 }),
 );
 
 // Whoever started it is gone, or has read what it wanted to know.

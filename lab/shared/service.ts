@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { HttpApi } from '../../src/client/http-api.js';
+import { NodeHttpApi } from '../../src/client/node-http-api.js';
 import type { TaskId } from '../../src/domain/ids.js';
 import type { SluiceApi } from '../../src/protocol/api.js';
 import type { QueueChange } from '../../src/protocol/queues-api.js';
@@ -92,7 +92,7 @@ export class Service implements AsyncDisposable {
   }
 
   api(server = 0): SluiceApi {
-    return new HttpApi(this.url(server));
+    return new NodeHttpApi(this.url(server));
   }
 
   /** Of something that its `nodeArgs` put into the process. */

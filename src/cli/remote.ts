@@ -32,6 +32,6 @@ export function withRemoteOptions(command: Command): Command {
 
 /** Loads neither a database nor a web server. */
 export async function remoteApi({ url, apiKey }: RemoteOptions): Promise<SluiceApi> {
-  const { HttpApi } = await import('../client/http-api.js');
-  return new HttpApi(url, apiKey === undefined || apiKey === '' ? {} : { apiKey });
+  const { NodeHttpApi } = await import('../client/node-http-api.js');
+  return new NodeHttpApi(url, apiKey === undefined || apiKey === '' ? {} : { apiKey });
 }

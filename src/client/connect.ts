@@ -1,11 +1,6 @@
-import { HttpApi } from './http-api.js';
-import { SluiceClient } from './sluice-client.js';
-
-export interface ConnectOptions {
-  readonly apiKey?: string;
-}
+import { connecting } from './connecting.js';
+import { openNodeSender } from './node-sender.js';
+import { Sluice } from './sluice.js';
 
 /** A server that runs elsewhere: the same calls as embedded, over HTTP. */
-export function connect(url: string, options: ConnectOptions = {}): SluiceClient {
-  return new SluiceClient(new HttpApi(url, options), async () => undefined);
-}
+export const connect = connecting(Sluice, openNodeSender);

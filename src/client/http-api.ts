@@ -136,6 +136,7 @@ import {
   isReleased,
 } from '../protocol/worker-answers.js';
 import { HttpTransport, type HttpOptions } from './http-transport.js';
+import type { OpenSender } from './send.js';
 
 export type HttpApiOptions = HttpOptions;
 
@@ -143,8 +144,8 @@ export type HttpApiOptions = HttpOptions;
 export class HttpApi implements SluiceApi {
   readonly #http: HttpTransport;
 
-  constructor(url: string, options: HttpApiOptions = {}) {
-    this.#http = new HttpTransport(url, options);
+  constructor(url: string, options: HttpApiOptions, openSender: OpenSender) {
+    this.#http = new HttpTransport(url, options, openSender);
   }
 
   async submit(draft: TaskDraft): Promise<Receipt> {

@@ -1,3 +1,11 @@
+// `sluice/client`: what submits and reads, in any runtime that has `fetch`. Node gets `node.ts` instead.
+import { connecting } from './connecting.js';
+import { openFetchSender } from './fetch-sender.js';
+import { SluiceClient } from './sluice-client.js';
+
+/** A server that runs elsewhere, over HTTP. For workers there is `connect` of `sluice`. */
+export const connect = connecting(SluiceClient, openFetchSender);
+
 export { SluiceError, type ErrorCode, type FieldError } from '../domain/errors.js';
 export type { TaskId, WorkerId } from '../domain/ids.js';
 export type { JsonObject, JsonValue } from '../domain/json.js';
@@ -14,7 +22,7 @@ export type * from '../protocol/statistics-api.js';
 export type * from '../protocol/task-types-api.js';
 export type * from '../protocol/tasks-api.js';
 export type * from '../protocol/workers-api.js';
-export { connect, type ConnectOptions } from './connect.js';
+export type { ConnectOptions } from './connecting.js';
 export { defineTask, type TaskDefinition, type TaskOptions } from './define-task.js';
 export type { SubmitOptions } from './draft.js';
 export type { QueueControl, SluiceClient, Submission, SubmittedTask } from './sluice-client.js';
@@ -26,4 +34,3 @@ export {
 } from './task-handle.js';
 export type { RetryPolicy } from '../worker/apply-retry-policy.js';
 export type { HandlerContext, RunningTask, TaskHandler } from '../worker/handler.js';
-export type { Worker, WorkerOptions } from '../worker/worker.js';

@@ -6,9 +6,7 @@ import { defined } from '../protocol/defined.js';
 import type { QueueChange, QueueView } from '../protocol/queues-api.js';
 import type { SubmitOutcome, TaskDraft } from '../protocol/tasks-api.js';
 import { Batcher } from '../runtime/batcher.js';
-import type { TaskHandler } from '../worker/handler.js';
 import { jsonWeight } from '../worker/json-weight.js';
-import { Worker, type WorkerOptions } from '../worker/worker.js';
 import type { TaskDefinition } from './define-task.js';
 import { drafting, type SubmitOptions } from './draft.js';
 import { TaskHandle } from './task-handle.js';
@@ -50,14 +48,13 @@ const maxGathered = 200;
 /** What each of them could send alone, all of them must be able to send: proxies allow a megabyte by default. */
 const maxGatheredBytes = 256 * 1024;
 
-/** Everything a program does with Sluice; the same whether it is embedded or far away. */
+/** Submits, reads and steers; the same whether Sluice is embedded or far away. Needs nothing of Node. */
 export class SluiceClient implements AsyncDisposable {
   /** Every call there is, untyped by task definitions. */
   readonly api: SluiceApi;
   readonly #closeApi: () => Promise<void>;
   readonly #pace: Pace;
   readonly #gathered: Batcher<TaskDraft, SubmitOutcome | undefined>;
-  readonly #workers = new Set<Worker>();
   #closing: Promise<void> | null = null;
 
   constructor(api: SluiceApi, closeApi: () => Promise<void>, pace: Pace = oneByOne) {
@@ -126,17 +123,9 @@ export class SluiceClient implements AsyncDisposable {
     };
   }
 
-  /** Takes tasks once it is started. Stopped by `close` at the latest. */
-  worker(handlers: readonly TaskHandler[], options: WorkerOptions = {}): Worker {
-    const worker = new Worker(this.api, handlers, options);
-    this.#workers.add(worker);
-    void worker.stopped.then(() => this.#workers.delete(worker));
-    return worker;
-  }
-
-  /** Lets the workers made here finish, then lets go of everything. May be called twice. */
+  /** Lets go of everything. May be called twice. */
   close(): Promise<void> {
-    this.#closing ??= this.#close();
+    this.#closing ??= this.letGo();
     return this.#closing;
   }
 
@@ -144,8 +133,7 @@ export class SluiceClient implements AsyncDisposable {
     return this.close();
   }
 
-  async #close(): Promise<void> {
-    await Promise.all([...this.#workers].map((worker) => worker.stop()));
+  protected async letGo(): Promise<void> {
     await this.#closeApi();
   }
 

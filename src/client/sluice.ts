@@ -5,6 +5,8 @@ import { defined } from '../protocol/defined.js';
 import type { TaskEvent } from '../protocol/events.js';
 import { memoryDataDir } from '../runtime/config.js';
 import type { Logger } from '../runtime/log.js';
+import type { TaskHandler } from '../worker/handler.js';
+import { Worker, type WorkerOptions } from '../worker/worker.js';
 import { overlapping, SluiceClient } from './sluice-client.js';
 
 export interface OpenOptions {
@@ -48,11 +50,12 @@ const optionNames: Readonly<Record<keyof OpenOptions, true>> = {
   logPayloads: true,
 };
 
-export type Sluice = SluiceClient;
+/** What a program in Node does with Sluice: all that a client does, and workers. */
+export class Sluice extends SluiceClient {
+  readonly #workers = new Set<Worker>();
 
-export const Sluice = {
   /** Embedded: the engine runs in this process, on an embedded Postgres or on a server. */
-  async open(options: OpenOptions = {}): Promise<Sluice> {
+  static async open(options: OpenOptions = {}): Promise<Sluice> {
     refuseUnknown(options);
     const database = databaseOf(options);
     const { redisUrl, role, log, logPayloads } = options;
@@ -76,9 +79,23 @@ export const Sluice = {
       ...(logPayloads === undefined ? {} : { logPayloads }),
     });
     if (options.onTaskEvent !== undefined) engine.subscribe(options.onTaskEvent);
-    return new SluiceClient(engine, () => engine.close(), overlapping);
-  },
-};
+    return new Sluice(engine, () => engine.close(), overlapping);
+  }
+
+  /** Takes tasks once it is started. Stopped by `close` at the latest. */
+  worker(handlers: readonly TaskHandler[], options: WorkerOptions = {}): Worker {
+    const worker = new Worker(this.api, handlers, options);
+    this.#workers.add(worker);
+    void worker.stopped.then(() => this.#workers.delete(worker));
+    return worker;
+  }
+
+  /** Lets the workers made here finish first. */
+  protected override async letGo(): Promise<void> {
+    await Promise.all([...this.#workers].map((worker) => worker.stop()));
+    await super.letGo();
+  }
+}
 
 /** A name that is not quite right would open the embedded database, and tasks would be there unseen. */
 function refuseUnknown(options: OpenOptions): void {

@@ -1,4 +1,3 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import { SluiceError, type ErrorCode } from '../domain/errors.js';
 
 const firstDelayMs = 100;
@@ -42,10 +41,14 @@ export function retryDelayMs(error: unknown, failures: number): number {
 }
 
 /** Resolves also when the signal fires: the caller looks. */
-export async function pause(ms: number, signal: AbortSignal): Promise<void> {
-  try {
-    await delay(ms, undefined, { signal });
-  } catch (error) {
-    if (!signal.aborted) throw error;
-  }
+export function pause(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const end = () => {
+      clearTimeout(timer);
+      signal.removeEventListener('abort', end);
+      resolve();
+    };
+    const timer = setTimeout(end, signal.aborted ? 0 : ms);
+    signal.addEventListener('abort', end, { once: true });
+  });
 }

@@ -1,4 +1,3 @@
-import { inspect } from 'node:util';
 import { attemptErrorCodes, isRetriable } from '../domain/attempt-error.js';
 import { maxRetryAfterSeconds } from '../domain/retry-policy.js';
 import { isDelay } from './apply-retry-policy.js';
@@ -17,11 +16,11 @@ export function checkRetryPolicy(type: string, policy: unknown): void {
 
 function findFault(policy: unknown): string | null {
   if (policy === undefined) return null;
-  if (!isObject(policy)) return `retry must be an object, not ${inspect(policy)}`;
+  if (!isObject(policy)) return `retry must be an object, not ${shown(policy)}`;
   const { codes = {}, delaySeconds, ...others } = policy;
   const [unknown] = Object.keys(others);
   if (unknown !== undefined) return `retry has codes and delaySeconds, but no ${unknown}`;
-  if (!isObject(codes)) return `retry.codes must be an object, not ${inspect(codes)}`;
+  if (!isObject(codes)) return `retry.codes must be an object, not ${shown(codes)}`;
   return findCodesFault(codes) ?? findDelaysFault(delaySeconds);
 }
 
@@ -32,10 +31,10 @@ function findCodesFault(codes: Readonly<Record<string, unknown>>): string | null
 
 function codeFault(code: string, most: unknown): string | null {
   const name = `retry.codes.${code}`;
-  if (!isErrorCode(code)) return `retry.codes names ${inspect(code)}, which no error's code can be`;
+  if (!isErrorCode(code)) return `retry.codes names ${shown(code)}, which no error's code can be`;
   if (codesOfTheServer.has(code)) return `${name}: the server finds this error, not a worker`;
   if (most === false || most === 0) return null;
-  if (!isCount(most)) return `${name} must be false or a number of retries, not ${inspect(most)}`;
+  if (!isCount(most)) return `${name} must be false or a number of retries, not ${shown(most)}`;
   if (code === rateLimited) return `${name} must be false: it costs no retry that could be counted`;
   if (!isRetriable({ code, message: '', retriable: true })) return `${name}: it is never retried`;
   return null;
@@ -44,12 +43,12 @@ function codeFault(code: string, most: unknown): string | null {
 function findDelaysFault(delays: unknown): string | null {
   if (delays === undefined || typeof delays === 'function') return null;
   if (!Array.isArray(delays) || delays.length === 0) {
-    return `retry.delaySeconds must be a function or a list of seconds, not ${inspect(delays)}`;
+    return `retry.delaySeconds must be a function or a list of seconds, not ${shown(delays)}`;
   }
   const odd = delays.findIndex((delay) => !isDelay(delay) || delay > maxRetryAfterSeconds);
   if (odd === -1) return null;
   const range = `seconds from 0 to ${maxRetryAfterSeconds}`;
-  return `retry.delaySeconds must hold ${range}, not ${inspect(delays[odd])}`;
+  return `retry.delaySeconds must hold ${range}, not ${shown(delays[odd])}`;
 }
 
 function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
@@ -58,4 +57,10 @@ function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
 
 function isCount(value: unknown): boolean {
   return Number.isSafeInteger(value) && Number(value) >= 0;
+}
+
+/** As one would type it. Not by `node:util`: this also runs in browsers. */
+function shown(value: unknown): string {
+  if (typeof value === 'number' || value === undefined) return String(value);
+  return JSON.stringify(value);
 }

@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { startChatService } from '../../lab/stand-in/chat-service.js';
+import { startChatService } from '../../examples/chat-service.js';
 import { Sluice, type ListedTask } from '../../src/index.js';
 import { createDataFolder } from '../support/pglite.js';
 import { runExample, type ExampleOptions } from './run-example.js';

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { pino } from 'pino';
 import { describe, expect, it } from 'vitest';
-import { HttpApi } from '../../src/client/http-api.js';
+import { NodeHttpApi } from '../../src/client/node-http-api.js';
 import { newKeyText } from '../../src/engine/key-text.js';
 import { openEngine } from '../../src/engine/open-engine.js';
 import { silentLog } from '../../src/runtime/log.js';
@@ -111,7 +111,7 @@ describe('a key', () => {
     );
     expect([made.status, made.headers['cache-control']]).toEqual([201, 'no-store']);
     const { id, key } = made.json<{ id: string; key: string }>();
-    const api = new HttpApi(await listening(http().app), { apiKey: key });
+    const api = new NodeHttpApi(await listening(http().app), { apiKey: key });
     const { taskId } = await api.submit({ taskType: 'chat', queue: 'by-client' });
     expect((await api.getTask(taskId)).queue).toBe('by-client');
     await expect(api.pauseQueue('by-client')).rejects.toMatchObject({ code: 'forbidden' });

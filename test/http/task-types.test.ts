@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { connect } from '../../src/client/connect.js';
 import { defineTask } from '../../src/client/define-task.js';
-import type { SluiceClient } from '../../src/client/sluice-client.js';
+import type { Sluice } from '../../src/client/sluice.js';
 import type { Scope } from '../../src/domain/scopes.js';
 import { listening, useKeyedHttp } from './keyed.js';
 import { post } from './support.js';
@@ -34,7 +34,7 @@ async function namesFor(key: string): Promise<string[]> {
 }
 
 describe('task types over HTTP', () => {
-  let worker: SluiceClient;
+  let worker: Sluice;
   beforeAll(async () => {
     worker = connect(await listening(http().app), { apiKey: await keyOf(['worker', 'read']) });
   });

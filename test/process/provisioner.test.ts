@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { HttpApi } from '../../src/client/http-api.js';
+import { NodeHttpApi } from '../../src/client/node-http-api.js';
 import { startCli, type CliProcess } from '../support/cli.js';
 import { createTestDatabase, type TestDatabase } from '../support/postgres.js';
 import { until } from '../support/until.js';
@@ -20,7 +20,7 @@ beforeEach(async () => {
 afterEach(() => database.drop());
 
 interface Server {
-  readonly api: HttpApi;
+  readonly api: NodeHttpApi;
   readonly url: string;
   readonly process: CliProcess;
 }
@@ -29,16 +29,16 @@ async function startServer(flags: string[], more: Record<string, string> = {}): 
   const where = ['--port', '0', '--database-url', database.url];
   const process = startCli(['serve', ...where, ...flags], { env: { ...env, ...more } });
   const [, url = ''] = await process.waitForLine(/^Sluice is ready at (http\S+)/);
-  return { api: new HttpApi(url), url, process };
+  return { api: new NodeHttpApi(url), url, process };
 }
 
-const submit = (api: HttpApi, taskType: string, count: number) =>
+const submit = (api: NodeHttpApi, taskType: string, count: number) =>
   api.submitMany(Array.from({ length: count }, () => ({ taskType })));
 
-const activeWorkers = async (api: HttpApi) =>
+const activeWorkers = async (api: NodeHttpApi) =>
   (await api.listWorkers({ limit: 100 })).items.filter(({ status }) => status === 'active');
 
-async function isDone(api: HttpApi): Promise<boolean> {
+async function isDone(api: NodeHttpApi): Promise<boolean> {
   const unended = ['pending', 'queued', 'assigned', 'executing'] as const;
   const pages = await Promise.all(unended.map((status) => api.listTasks({ status }, { limit: 1 })));
   return pages.every(({ items }) => items.length === 0);

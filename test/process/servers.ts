@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 
-import { HttpApi } from '../../src/client/http-api.js';
+import { NodeHttpApi } from '../../src/client/node-http-api.js';
 import { startCli, type CliProcess } from '../support/cli.js';
 import { getFreePort } from '../support/services/free-port.js';
 
@@ -33,8 +33,8 @@ export class TestServer {
     return server;
   }
 
-  get api(): HttpApi {
-    return new HttpApi(this.url);
+  get api(): NodeHttpApi {
+    return new NodeHttpApi(this.url);
   }
 
   /** Another process takes its address, as a supervisor would see to it. */

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { defineTask } from '../../src/client/define-task.js';
-import { HttpApi } from '../../src/client/http-api.js';
+import { NodeHttpApi } from '../../src/client/node-http-api.js';
 import { openEngine, type Engine } from '../../src/engine/open-engine.js';
 import { silentLog, type Logger } from '../../src/runtime/log.js';
 import type { App } from '../../src/server/app-parts.js';
@@ -90,7 +90,7 @@ describe('a worker behind a proxy that answers in the place of the server', () =
     app = buildKeyedApp(engine);
     key = await engine.createKey({ name: 'a test', scopes: ['admin'] });
     proxy = await AnsweringProxy.start(await listening(app));
-    const api = new HttpApi(proxy.url, { apiKey: key.key });
+    const api = new NodeHttpApi(proxy.url, { apiKey: key.key });
     const none = async () => undefined;
     bench = new Workbench({ api, cut: none, restore: none, close: none });
   });
@@ -266,7 +266,7 @@ describe('a worker behind a proxy that answers in the place of the server', () =
       },
     });
     const lines: Line[] = [];
-    const api = withTerms(new HttpApi(proxy.url, { apiKey: revoked.key }), {
+    const api = withTerms(new NodeHttpApi(proxy.url, { apiKey: revoked.key }), {
       heartbeatIntervalMs: 1_000,
       leaseMs: 60_000,
     });

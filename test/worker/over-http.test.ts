@@ -1,4 +1,4 @@
-import { HttpApi } from '../../src/client/http-api.js';
+import { NodeHttpApi } from '../../src/client/node-http-api.js';
 import { openEngine } from '../../src/engine/open-engine.js';
 import { silentLog } from '../../src/runtime/log.js';
 import { buildApp } from '../../src/server/app.js';
@@ -24,7 +24,7 @@ describeWorkerContract('at the end of a wire', async (): Promise<Transport> => {
   let app = build();
   const url = new URL(await app.listen({ host: '127.0.0.1', port: 0 }));
   return {
-    api: new HttpApi(url.href),
+    api: new NodeHttpApi(url.href),
     cut: async () => {
       await app.close();
     },

@@ -1,7 +1,7 @@
 // The worker process of http.mjs: node http-worker.mjs URL. What begins in one turn of its event loop is
 // told together.
 import { setImmediate } from 'node:timers';
-import { connect } from 'sluice/client';
+import { connect } from 'sluice';
 import { benchTask } from './task.mjs';
 
 const sluice = connect(process.argv[2]);

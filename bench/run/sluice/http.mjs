@@ -3,7 +3,7 @@ import { fork, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { connect } from 'sluice/client';
+import { connect } from 'sluice';
 import { openLivingTasks } from './living-tasks.mjs';
 import { enqueue, submit } from './task.mjs';
 

@@ -1,4 +1,4 @@
-import { HttpApi } from '../../../src/client/http-api.js';
+import { NodeHttpApi } from '../../../src/client/node-http-api.js';
 import type { Scope } from '../../../src/domain/scopes.js';
 import type { CreatedKey } from '../../../src/protocol/keys-api.js';
 import type { Lab } from '../../shared/lab.js';
@@ -75,7 +75,7 @@ async function revocationRow(lab: Lab): Promise<Row> {
   for (let round = 0; round < lab.size(20, 3); round += 1) {
     const key = await makeKey(fleet, ['read'], admin.key);
     await fleet.until('the other server to know the key', () => isLetIn(fleet.url(1), key.key));
-    await new HttpApi(fleet.url(0), { apiKey: admin.key }).revokeKey(key.id);
+    await new NodeHttpApi(fleet.url(0), { apiKey: admin.key }).revokeKey(key.id);
     const beganMs = performance.now();
     while (await isLetIn(fleet.url(1), key.key));
     delays.push(performance.now() - beganMs);
@@ -97,7 +97,7 @@ function makeKey(
   scopes: readonly Scope[],
   adminKey: string | null,
 ): Promise<CreatedKey> {
-  const api = new HttpApi(fleet.url(0), adminKey === null ? {} : { apiKey: adminKey });
+  const api = new NodeHttpApi(fleet.url(0), adminKey === null ? {} : { apiKey: adminKey });
   return api.createKey({ name: 'lab', scopes });
 }
 

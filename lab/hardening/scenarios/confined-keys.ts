@@ -1,4 +1,4 @@
-import { HttpApi } from '../../../src/client/http-api.js';
+import { NodeHttpApi } from '../../../src/client/node-http-api.js';
 import { SluiceError } from '../../../src/domain/errors.js';
 import type { TaskId } from '../../../src/domain/ids.js';
 import type { Scope } from '../../../src/domain/scopes.js';
@@ -13,9 +13,9 @@ const queuesOfTeam = 4;
 
 interface Team {
   readonly name: string;
-  readonly api: HttpApi;
-  readonly person: HttpApi;
-  readonly worker: HttpApi;
+  readonly api: NodeHttpApi;
+  readonly person: NodeHttpApi;
+  readonly worker: NodeHttpApi;
   readonly submitted: TaskId[];
   readonly byPerson: TaskId[];
 }
@@ -26,7 +26,7 @@ export const confinedKeys: Scenario = {
     'three teams with confined keys and workers over two servers: what each is given, sees and can change of the others',
   run: async (lab) => {
     await using fleet = await Fleet.start(lab.postgresUrl, { servers: 2, ready: 'redis' });
-    const admin = await new HttpApi(fleet.url(0)).createKey({ name: 'ops', scopes: ['admin'] });
+    const admin = await new NodeHttpApi(fleet.url(0)).createKey({ name: 'ops', scopes: ['admin'] });
     const made = await Promise.all(teams.map((name) => makeTeam(fleet, admin, name)));
     await Promise.all(made.map((team) => submitAll(lab, team)));
     return [await probedRow(made), await listedRow(made), ...(await workedRows(made))];
@@ -34,10 +34,10 @@ export const confinedKeys: Scenario = {
 };
 
 async function makeTeam(fleet: Fleet, admin: CreatedKey, name: string): Promise<Team> {
-  const ops = new HttpApi(fleet.url(0), { apiKey: admin.key });
+  const ops = new NodeHttpApi(fleet.url(0), { apiKey: admin.key });
   const at = async (server: number, scopes: readonly Scope[], draft: Partial<KeyDraft>) => {
     const { key } = await ops.createKey({ name, scopes, ...draft });
-    return new HttpApi(fleet.url(server), { apiKey: key });
+    return new NodeHttpApi(fleet.url(server), { apiKey: key });
   };
   const queues = [`${name}-*`];
   return {
@@ -130,7 +130,7 @@ async function listedRow(made: readonly Team[]): Promise<Row> {
   );
 }
 
-async function listAll(api: HttpApi): Promise<Set<TaskId>> {
+async function listAll(api: NodeHttpApi): Promise<Set<TaskId>> {
   const found = new Set<TaskId>();
   let cursor: string | null = null;
   do {

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { HttpApi } from '../../../src/client/http-api.js';
+import { NodeHttpApi } from '../../../src/client/node-http-api.js';
 import type { CreatedKey } from '../../../src/protocol/keys-api.js';
 import { getFreePort } from '../../../test/support/services/free-port.js';
 import { Child } from '../../shared/child.js';
@@ -69,8 +69,8 @@ async function revokeAmongSignIns(
   where: string,
 ): Promise<Row[]> {
   const urlOf = (n: number) => urls[n % urls.length] ?? fleet.url(0);
-  const admin = await new HttpApi(fleet.url(0)).createKey({ name: 'ops', scopes: ['admin'] });
-  const api = new HttpApi(fleet.url(0), { apiKey: admin.key });
+  const admin = await new NodeHttpApi(fleet.url(0)).createKey({ name: 'ops', scopes: ['admin'] });
+  const api = new NodeHttpApi(fleet.url(0), { apiKey: admin.key });
   const keys: CreatedKey[] = [];
   for (let n = 0; n < lab.size(60, 10); n += 1) {
     keys.push(await api.createKey({ name: `person ${n}`, scopes: ['read', 'submit'] }));
@@ -146,8 +146,8 @@ async function revokeAmongSignIns(
 /** A server that was suspended while a key was revoked elsewhere has an old copy of the keys. */
 async function suspendedRow(lab: Lab): Promise<Row> {
   await using fleet = await Fleet.start(lab.postgresUrl, { servers, ready: 'redis', serveArgs });
-  const admin = await new HttpApi(fleet.url(0)).createKey({ name: 'ops', scopes: ['admin'] });
-  const api = new HttpApi(fleet.url(0), { apiKey: admin.key });
+  const admin = await new NodeHttpApi(fleet.url(0)).createKey({ name: 'ops', scopes: ['admin'] });
+  const api = new NodeHttpApi(fleet.url(0), { apiKey: admin.key });
   const suspended = fleet.serverPids[1];
   if (suspended === undefined) throw new Error('There is no second server');
   const statuses: number[] = [];

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { extname, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { HttpApi } from '../../client/http-api.js';
+import { NodeHttpApi } from '../../client/node-http-api.js';
 import { priorityOf, type Priority } from '../../domain/priority.js';
 import { hasEnded } from '../../domain/task-state.js';
 import type { SluiceApi } from '../../protocol/api.js';
@@ -90,7 +90,7 @@ function taskModule(): string {
 }
 
 async function runTasks(url: string, count: number): Promise<void> {
-  const api = new HttpApi(url);
+  const api = new NodeHttpApi(url);
   const drafts = Array.from({ length: count }, (_, index) => draft(index));
   const totals = new Map(models.map(({ name }) => [name, 0]));
   for (const { queue = '' } of drafts) totals.set(queue, (totals.get(queue) ?? 0) + 1);
