@@ -37,8 +37,8 @@ export class MemoryFiles extends MemoryFS {
 
   protected get files(): ProgramFiles {
     if (this.pg === undefined) throw new Error('PGlite has not begun to use these files');
-    const { FS }: { readonly FS: unknown } = this.pg.Module;
-    return FS as ProgramFiles;
+    const program: { readonly FS: unknown } = this.pg.Module;
+    return program.FS as ProgramFiles;
   }
 }
 
