@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
 import { newTask, rowOf } from '../../test/store/lifecycle.js';
 import { freshPglite } from '../../test/support/pglite.js';
+import { until } from '../../test/support/until.js';
 import { DataFolderInUseError } from './data-folder-lock.js';
 import { findInstallationId } from './installation.js';
 import { latestVersion, migrate } from './migrate.js';
@@ -47,6 +48,21 @@ describe('openPgliteDatabase with a folder', () => {
     const db = await openPgliteDatabase({ ...freshPglite('store'), dataDir: interrupted });
     expect(await migrate(db)).toEqual({ from: latestVersion, to: latestVersion });
     expect(existsSync(draft)).toBe(false);
+    await db.close();
+  });
+});
+
+describe('the WAL of embedded Postgres', () => {
+  it('is cut by checkpoints while the database is in use', async () => {
+    const db = await openPgliteDatabase({ ...freshPglite('store'), checkpointAfterBytes: 100_000 });
+    const begin = () =>
+      db.query<{ redo_lsn: string }>('select redo_lsn::text from pg_control_checkpoint()');
+    const first = await begin();
+    await db.run('create table filler (text text)');
+    await db.query(`insert into filler select repeat('x', 1000) from generate_series(1, 500)`);
+    await until('a checkpoint', async () => (await begin())[0]?.redo_lsn !== first[0]?.redo_lsn, {
+      everyMs: 1,
+    });
     await db.close();
   });
 });

@@ -15,13 +15,16 @@ export interface PgliteDatabaseOptions {
   readonly dataDir?: string;
   /** For tests: what a new database starts from. */
   readonly image?: DataImage;
+  /** For tests. */
+  readonly checkpointAfterBytes?: number;
 }
 
 /** Embedded Postgres. A new database starts as a copy of an image, which has the schema already. */
 export async function openPgliteDatabase(options: PgliteDatabaseOptions): Promise<Database> {
-  const { dataDir, image } = options;
+  const { dataDir, image, checkpointAfterBytes } = options;
   if (dataDir === undefined) {
-    return openLite({ fs: new MemoryFiles(unpackImage(image ?? (await startingImage()))) });
+    const files = new MemoryFiles(unpackImage(image ?? (await startingImage())));
+    return openLite({ fs: files }, { checkpointAfterBytes });
   }
   mkdirSync(dataDir, { recursive: true, mode: 0o700 });
   const unlock = lockDataFolder(dataDir);
@@ -29,7 +32,7 @@ export async function openPgliteDatabase(options: PgliteDatabaseOptions): Promis
     // A folder of its own: Postgres wants it for itself, and the lock lies beside it.
     const folder = join(dataDir, 'postgres');
     if (!existsSync(folder)) writeImage(image ?? (await startingImage()), folder);
-    return await openLite({ dataDir: folder }, unlock);
+    return await openLite({ dataDir: folder }, { checkpointAfterBytes, onClosed: unlock });
   } catch (error) {
     unlock();
     throw error;

@@ -4,6 +4,7 @@ import { boundedReads } from '../bounded-reads.js';
 import { sessionSettings, type Database, type Queryable } from '../database.js';
 import { translate } from '../failures.js';
 import { defaultPatience } from '../silent-connections.js';
+import { checkpointsOf, defaultWalBytes } from './checkpoints.js';
 import { optimizeLater } from './wasm-tiers.js';
 
 const setUp = Object.entries(sessionSettings)
@@ -19,18 +20,26 @@ export const startParameters: readonly string[] = [
   ...['-c', 'shared_buffers=16MB'],
 ];
 
+export interface LiteOptions {
+  /** Default: 64 MB of WAL. */
+  readonly checkpointAfterBytes?: number | undefined;
+  readonly onClosed?: () => void;
+}
+
 /** Embedded Postgres on the files that `options` name. It has one connection, so calls run one after the other. */
 export async function openLite(
   options: PGliteOptions,
-  onClosed: () => void = () => undefined,
+  { checkpointAfterBytes = defaultWalBytes, onClosed }: LiteOptions = {},
 ): Promise<Database> {
   optimizeLater();
   const lite = await PGlite.create({ startParams: [...startParameters], ...options });
   await lite.exec(setUp);
   const direct = queryable(lite);
   const giveWay = turnGiver();
+  const noteStatement = checkpointsOf(lite, checkpointAfterBytes);
   const query: Queryable['query'] = async <Row>(text: string, parameters?: readonly unknown[]) => {
     const rows = await direct.query<Row>(text, parameters);
+    noteStatement();
     await giveWay();
     return rows;
   };
@@ -46,6 +55,7 @@ export async function openLite(
       const result = await translated(
         lite.transaction((transaction) => work(queryable(transaction))),
       );
+      noteStatement();
       await giveWay();
       return result;
     },
@@ -54,7 +64,7 @@ export async function openLite(
     nowMs: () => Date.now(),
     close: async () => {
       if (!lite.closed) await lite.close();
-      onClosed();
+      onClosed?.();
     },
   };
 }
