@@ -46,7 +46,7 @@ module.exports = {
     {
       name: 'pglite-has-one-door',
       severity: 'error',
-      from: { path: '^src/', pathNot: [test, '^src/store/pglite-database\\.ts$'] },
+      from: { path: '^src/', pathNot: [test, '^src/store/embedded/'] },
       to: { path: '^node_modules/@electric-sql/pglite/' },
     },
     {

@@ -1,4 +1,5 @@
-// src → dist: compiled modules, the assets beside them, an executable bin. Silent when all is well.
+// src → dist: compiled modules, the assets beside them, an executable bin, and the data image that every new
+// embedded database starts from. Silent when all is well.
 // --unchecked: types are checked by somebody else.
 import { spawnSync } from 'node:child_process';
 import {
@@ -8,15 +9,19 @@ import {
   mkdirSync,
   readdirSync,
   rmSync,
+  statSync,
   utimesSync,
+  writeFileSync,
 } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { dirname, join, relative } from 'node:path';
 
 process.chdir(join(import.meta.dirname, '..'));
 
 const buildInfo = 'dist/.tsbuildinfo';
 const notShipped = /\.(test|contract)\.ts$/;
 const asset = /\.(sql|lua)$/;
+const imageFolder = 'dist/store/embedded';
+const makesImage = /store.(embedded.*|migrate)\.js$/;
 
 const startedAt = new Date();
 const sources = filesUnder('src');
@@ -37,17 +42,39 @@ for (const path of assets) {
   copyFileSync(path, inDist(path));
 }
 if (existsSync('dist/cli/main.js')) chmodSync('dist/cli/main.js', 0o755);
+if (compiler.status === 0) await buildImage();
 if (compiler.status === 0) utimesSync(buildInfo, startedAt, startedAt);
 process.exitCode = compiler.status ?? 1;
+
+/** Takes seconds, so one that fits stays: its name says what it was made from, its age which code made it. */
+async function buildImage() {
+  const { shippedImagePath } = await import('../dist/store/embedded/find-image.js');
+  const path = relative('.', shippedImagePath());
+  const images = filesUnder(imageFolder).filter((found) => found.endsWith('.image'));
+  for (const other of images) if (other !== path) rmSync(other);
+  const makers = modules.map(compiled).filter((module) => makesImage.test(module));
+  if (existsSync(path) && makers.every((maker) => changedAt(maker) < changedAt(path))) return;
+  const { makeImage } = await import('../dist/store/embedded/make-image.js');
+  writeFileSync(path, await makeImage());
+}
+
+function changedAt(path) {
+  return statSync(path).mtimeMs;
+}
 
 /** tsc neither deletes what lost its source nor notices that an output it once wrote is gone. */
 function removeOrphans() {
   const emitted = modules.flatMap((path) =>
-    ['.js', '.js.map', '.d.ts'].map((end) => inDist(path).replace(/\.ts$/, end)),
+    ['.js', '.js.map', '.d.ts'].map((end) => compiled(path).replace(/\.js$/, end)),
   );
   const wanted = new Set([...emitted, ...assets.map(inDist), buildInfo]);
-  for (const path of filesUnder('dist')) if (!wanted.has(path)) rmSync(path);
+  const isWanted = (path) => wanted.has(path) || path.endsWith('.image');
+  for (const path of filesUnder('dist')) if (!isWanted(path)) rmSync(path);
   if (!emitted.every((path) => existsSync(path))) rmSync(buildInfo, { force: true });
+}
+
+function compiled(path) {
+  return inDist(path).replace(/\.ts$/, '.js');
 }
 
 function inDist(path) {

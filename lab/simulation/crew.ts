@@ -8,8 +8,8 @@ const childPath = join(import.meta.dirname, 'child.ts');
 
 export interface CrewOptions {
   readonly processes: number;
-  /** A dump of an empty embedded Postgres to begin with, which saves seconds. */
-  readonly dump?: string;
+  /** The file of a data image to begin with, which saves seconds. */
+  readonly image?: string;
 }
 
 /** Processes that each live through one seed after the other. */
@@ -23,9 +23,9 @@ export class Crew implements AsyncDisposable {
     this.#idle = [...children];
   }
 
-  static async open({ processes, dump }: CrewOptions): Promise<Crew> {
+  static async open({ processes, image }: CrewOptions): Promise<Crew> {
     const children = Array.from({ length: processes }, () =>
-      fork(childPath, dump === undefined ? [] : [dump], { execArgv: ['--import', 'tsx'] }),
+      fork(childPath, image === undefined ? [] : [image], { execArgv: ['--import', 'tsx'] }),
     );
     await Promise.all(children.map((child) => nextMessage(child)));
     return new Crew(children);

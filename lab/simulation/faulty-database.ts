@@ -29,6 +29,8 @@ export class FaultyDatabase implements Database {
   readonly vital: Queryable;
   readonly reads: Queryable;
   readonly ordered: Database['ordered'];
+  /** Several simulated servers share one embedded database. */
+  readonly isExclusive = false;
   #fault: Fault | null = null;
   #left = 0;
   #isAway = false;

@@ -20,10 +20,9 @@ export interface Stage {
   lives: number;
 }
 
-/** `dump`: of an empty embedded Postgres to begin with. */
-export async function openStage(dump?: string): Promise<Stage> {
-  const restoreFrom = dump === undefined ? {} : { restoreFrom: new Blob([readFileSync(dump)]) };
-  const db = await openPgliteDatabase(restoreFrom);
+/** `image`: the file of a data image to begin with. */
+export async function openStage(image?: string): Promise<Stage> {
+  const db = await openPgliteDatabase(image === undefined ? {} : { image: readFileSync(image) });
   await migrate(db);
   await ensurePartitions(db, daysAhead, new Date(beganMs));
   await db.run(auditSchema);

@@ -6,9 +6,11 @@ import { LocalBus, type Bus } from '../runtime/bus.js';
 import { systemClock, type Clock } from '../runtime/clock.js';
 import { silentLog, type Logger } from '../runtime/log.js';
 import type { Database } from '../store/database.js';
+import type { DataImage } from '../store/embedded/image-file.js';
 import { translate } from '../store/failures.js';
 import { findInstallationId } from '../store/installation.js';
 import { migrate } from '../store/migrate.js';
+import { clearServing } from '../store/serving.js';
 import type { Patience } from '../store/silent-connections.js';
 import { watchOutages } from '../store/watch-outages.js';
 import type { EngineContext } from './context.js';
@@ -23,7 +25,7 @@ export type { Role } from './serving.js';
 
 export type DatabaseOptions =
   /** Embedded Postgres; without a folder it lives in memory and ends with the process. */
-  | { readonly kind: 'pglite'; readonly dataDir?: string; readonly restoreFrom?: Blob }
+  | { readonly kind: 'pglite'; readonly dataDir?: string; readonly image?: DataImage }
   | PostgresOptions;
 
 interface PostgresOptions {
@@ -65,6 +67,8 @@ export async function openEngine(options: OpenEngineOptions): Promise<Engine> {
   const db = await openDatabase(options.database, log);
   try {
     await migrate(db);
+    // Of a process that was killed: this one need not wait for its lease to lapse.
+    if (db.isExclusive) await clearServing(db);
     const links = await openReadyQueue(options, db, log);
     try {
       return await openOn(options, createContext({ ...options, settings }, db, links, log));

@@ -1,5 +1,5 @@
 import { NoPartitionError } from '../store/database.js';
-import { ensurePartitions } from '../store/partitions.js';
+import { ensureNextPartitions, ensurePartitions } from '../store/partitions.js';
 import { instant, type EngineContext } from './context.js';
 
 const daysAhead = 7;
@@ -20,7 +20,8 @@ export class PartitionUpkeep {
   async tick(): Promise<number> {
     const { db, log, settings } = this.#context;
     try {
-      await ensurePartitions(db, daysAhead, instant(this.#context));
+      const now = instant(this.#context);
+      await (db.isExclusive ? ensureNextPartitions(db, now) : ensurePartitions(db, daysAhead, now));
       return settings.upkeepIntervalMs;
     } catch (error) {
       if (!(error instanceof NoPartitionError)) throw error;

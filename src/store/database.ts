@@ -19,6 +19,8 @@ export interface Database extends Queryable {
   readonly urgent: Queryable;
   /** Statements that are done in the order in which they are asked for, each by itself. */
   readonly ordered: Pick<Queryable, 'query'>;
+  /** No other process can use it: it is embedded, and its folder is locked. */
+  readonly isExclusive: boolean;
   /** The database's clock in milliseconds, as last measured: for ids, never for decisions. */
   nowMs(): number;
   close(): Promise<void>;

@@ -6,21 +6,18 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createEmptyDatabase, type TestDatabase } from '../../test/support/postgres.js';
 import { until } from '../../test/support/until.js';
 import type { Database } from './database.js';
+import { saveImage } from './embedded/make-image.js';
 import { findInstallationId } from './installation.js';
 import { findLimitsChanged, putLimit } from './limits.js';
 import { latestVersion, migrate, schemaVersion } from './migrate.js';
 import { openPgDatabase } from './pg-database.js';
-import { openPgliteDatabase } from './pglite-database.js';
 
 describe('migrate', () => {
   it('R-ST2: brings an empty PGlite to the latest version, once', async () => {
-    const db = await openPgliteDatabase({});
-    try {
+    await saveImage(null, async (db) => {
       await bringsToLatest(db);
       await hasAnIdThatStays(db);
-    } finally {
-      await db.close();
-    }
+    });
   });
 
   describe('on Postgres', () => {

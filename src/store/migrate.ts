@@ -12,7 +12,7 @@ interface Migration {
 const folder = new URL('./migrations/', import.meta.url);
 
 /** Append-only: a number once released never changes its meaning. */
-const migrations: readonly Migration[] = readdirSync(folder)
+export const migrations: readonly Migration[] = readdirSync(folder)
   .filter((name) => name.endsWith('.sql'))
   .map((name) => ({
     version: Number.parseInt(name, 10),

@@ -20,6 +20,19 @@ export async function ensurePartitions(
   }
 }
 
+/**
+ * The same for today and tomorrow alone, in a database that no other process uses: there no lock has to be
+ * waited for, so a day may as well be made when it begins. Twenty tables would take half a second of a first start.
+ */
+export async function ensureNextPartitions(db: Queryable, now: Instant): Promise<void> {
+  await db.query(
+    `select sluice.make_days('task_inputs', days), sluice.make_days('task_history', days)
+     from (select (coalesce($1::timestamptz, now()) at time zone 'UTC')::date as today) as clock,
+       lateral (select array[today, today + 1] as days) as next`,
+    [now],
+  );
+}
+
 type Parent = 'task_inputs' | 'task_history';
 
 /** What a write needs partitions for: the ids of new tasks, and the instant at which tasks end. */

@@ -74,6 +74,7 @@ export async function openPgDatabase(options: PgDatabaseOptions): Promise<Databa
       const client = await connect(pool, hosts);
       return withClient(client, () => inTransaction(client, parts, work));
     },
+    isExclusive: false,
     nowMs: () => clock.nowMs(),
     close: async () => {
       const pools = [pool, hotPool, urgentPool, orderedPool, vitalPool, readPool];

@@ -1,107 +1,51 @@
-import { mkdirSync } from 'node:fs';
+import { existsSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 
-import { PGlite, type PGliteOptions } from '@electric-sql/pglite';
-
-import { boundedReads } from './bounded-reads.js';
 import { lockDataFolder } from './data-folder-lock.js';
-import { sessionSettings, type Database, type Queryable } from './database.js';
-import { translate } from './failures.js';
-import { defaultPatience } from './silent-connections.js';
+import type { Database } from './database.js';
+import { findShippedImage } from './embedded/find-image.js';
+import { unpackImage, type DataImage } from './embedded/image-file.js';
+import { makeImage } from './embedded/make-image.js';
+import { MemoryFiles } from './embedded/memory-files.js';
+import { openLite } from './embedded/open-lite.js';
+import { writeImage } from './embedded/write-image.js';
 
 export interface PgliteDatabaseOptions {
   /** Absent: in memory. */
   readonly dataDir?: string;
-  /** In memory only: a dump of another one to start from, four times faster than from nothing. */
-  readonly restoreFrom?: Blob;
+  /** For tests: what a new database starts from. */
+  readonly image?: DataImage;
+  /** For tests. */
+  readonly checkpointAfterBytes?: number;
 }
 
-const setUp = Object.entries(sessionSettings)
-  .map(([name, value]) => `set ${name} = ${value};`)
-  .join('\n');
-
-/** Embedded Postgres. It has one connection, so calls run one after the other. */
+/** Embedded Postgres. A new database starts as a copy of an image, which has the schema already. */
 export async function openPgliteDatabase(options: PgliteDatabaseOptions): Promise<Database> {
-  const { dataDir, restoreFrom } = options;
+  const { dataDir, image, checkpointAfterBytes } = options;
   if (dataDir === undefined) {
-    return open(restoreFrom === undefined ? {} : { loadDataDir: restoreFrom }, () => undefined);
+    const files = new MemoryFiles(unpackImage(image ?? (await startingImage())));
+    return openLite({ fs: files }, { checkpointAfterBytes });
   }
   mkdirSync(dataDir, { recursive: true, mode: 0o700 });
   const unlock = lockDataFolder(dataDir);
   try {
-    // A folder of its own: initdb wants it empty, and the lock lies beside it.
-    return await open({ dataDir: join(dataDir, 'postgres') }, unlock);
+    // A folder of its own: Postgres wants it for itself, and the lock lies beside it.
+    const folder = join(dataDir, 'postgres');
+    if (!existsSync(folder)) writeImage(image ?? (await startingImage()), folder);
+    return await openLite({ dataDir: folder }, { checkpointAfterBytes, onClosed: unlock });
   } catch (error) {
     unlock();
     throw error;
   }
 }
 
-async function open(options: PGliteOptions, unlock: () => void): Promise<Database> {
-  const lite = await PGlite.create(options);
-  await lite.exec(setUp);
-  const direct = queryable(lite);
-  const giveWay = turnGiver();
-  const query: Queryable['query'] = async <Row>(text: string, parameters?: readonly unknown[]) => {
-    const rows = await direct.query<Row>(text, parameters);
-    await giveWay();
-    return rows;
-  };
-  return {
-    query,
-    ordered: { query },
-    run: (script) => direct.run(script),
-    urgent: direct,
-    vital: { ...direct, query },
-    // One connection: no read may wait in its line behind another, since heartbeats wait in the same one.
-    reads: boundedReads({ ...direct, query }, { max: 1, readMs: defaultPatience.readMs }),
-    transaction: async (work) => {
-      const result = await translated(
-        lite.transaction((transaction) => work(queryable(transaction))),
-      );
-      await giveWay();
-      return result;
-    },
-    // The same process, the same clock.
-    nowMs: () => Date.now(),
-    close: async () => {
-      if (!lite.closed) await lite.close();
-      unlock();
-    },
-  };
-}
+let found: Promise<DataImage> | null = null;
 
-const longestTurnMs = 10;
-
-/**
- * PGlite answers within the microtasks of whoever asks: one statement awaited after the other would
- * keep timers and sockets waiting for ever, a server's own heartbeat among them.
- */
-function turnGiver(): () => Promise<void> {
-  let turnBeganMs = performance.now();
-  return async () => {
-    if (performance.now() - turnBeganMs < longestTurnMs) return;
-    await new Promise((resolve) => setImmediate(resolve));
-    turnBeganMs = performance.now();
-  };
-}
-
-function queryable(connection: Pick<PGlite, 'query' | 'exec'>): Queryable {
-  return {
-    query: async <Row>(text: string, parameters?: readonly unknown[]) => {
-      const values = parameters as unknown[] | undefined;
-      return (await translated(connection.query<Row>(text, values))).rows;
-    },
-    run: async (script) => {
-      await translated(connection.exec(script));
-    },
-  };
-}
-
-async function translated<T>(answer: Promise<T>): Promise<T> {
-  try {
-    return await answer;
-  } catch (error) {
-    throw translate(error);
-  }
+/** The one that was shipped if it fits, else one that is made now, once in a process: that takes seconds. */
+function startingImage(): Promise<DataImage> {
+  found ??= Promise.resolve(findShippedImage() ?? makeImage()).catch((error: unknown) => {
+    found = null;
+    throw error;
+  });
+  return found;
 }

@@ -96,6 +96,11 @@ export async function renewServing(db: Queryable, holder: string, now: Instant):
   return renewed.length > 0;
 }
 
+/** For a database that no other process can use: the holder in the row has ended without giving its turn back. */
+export async function clearServing(db: Queryable): Promise<void> {
+  await db.query('delete from sluice.serving');
+}
+
 /**
  * The next one need not wait for the lease to lapse. With Redis others may still serve, so the row
  * and its place stay until none of them renews it.

@@ -37,6 +37,7 @@ function watched(db: Database): { readonly db: Database; readonly statements: st
     reads: watch(db.reads),
     ordered: watch({ ...db, ...db.ordered }),
     transaction: (work) => db.transaction((tx) => work(watch(tx))),
+    isExclusive: db.isExclusive,
     nowMs: () => db.nowMs(),
     close: () => db.close(),
   };

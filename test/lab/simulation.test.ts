@@ -12,7 +12,7 @@ const patienceMs = 600_000;
 describe('the simulation', { timeout: patienceMs }, () => {
   let crew: Crew;
   beforeAll(async () => {
-    crew = await Crew.open({ processes: 2, dump: inject('pgliteDump') });
+    crew = await Crew.open({ processes: 2, image: inject('pgliteImage') });
   });
   afterAll(() => crew[Symbol.asyncDispose]());
 

@@ -1,6 +1,6 @@
 import type { TestProject } from 'vitest/node';
 import { isDistStale } from './dist-freshness.js';
-import { preparePglite } from './services/pglite-templates.js';
+import { preparePglite } from './services/pglite-images.js';
 import { startPostgres } from './services/postgres-server.js';
 import { preparePostgres, type PostgresTemplates } from './services/postgres-templates.js';
 import { startSharedRedis } from './services/redis-server.js';
@@ -11,9 +11,8 @@ declare module 'vitest' {
     postgresTemplates: PostgresTemplates;
     redisUrl: string;
     /** With the schema, as an engine leaves it at its start; and as tests of the store want it. */
-    pgliteDump: string;
-    pgliteStoreDump: string;
-    pgliteDataFolder: string;
+    pgliteImage: string;
+    pgliteStoreImage: string;
     distIsStale: boolean;
   }
 }
@@ -27,9 +26,8 @@ export default async function setup(project: TestProject): Promise<() => Promise
   const redis = await startSharedRedis();
   project.provide('redisUrl', redis.url);
   const pglite = await preparePglite();
-  project.provide('pgliteDump', pglite.dumps.engine);
-  project.provide('pgliteStoreDump', pglite.dumps.store);
-  project.provide('pgliteDataFolder', pglite.dataFolder);
+  project.provide('pgliteImage', pglite.paths.engine);
+  project.provide('pgliteStoreImage', pglite.paths.store);
   return async () => {
     pglite.remove();
     await redis.stop();

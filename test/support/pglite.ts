@@ -1,14 +1,18 @@
-import { cpSync, readFileSync } from 'node:fs';
+import { mkdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { inject } from 'vitest';
+import type { DataImage } from '../../src/store/embedded/image-file.js';
+import { writeImage } from '../../src/store/embedded/write-image.js';
 import type { Prepared } from './services/prepared-days.js';
 
 /** Embedded Postgres in memory, with the schema and nothing in it. */
-export function freshPglite(prepared: Prepared = 'engine'): { kind: 'pglite'; restoreFrom: Blob } {
-  const dump = readFileSync(inject(prepared === 'store' ? 'pgliteStoreDump' : 'pgliteDump'));
-  return { kind: 'pglite', restoreFrom: new Blob([dump]) };
+export function freshPglite(prepared: Prepared = 'engine'): { kind: 'pglite'; image: DataImage } {
+  const path = inject(prepared === 'store' ? 'pgliteStoreImage' : 'pgliteImage');
+  return { kind: 'pglite', image: readFileSync(path) };
 }
 
-/** A data folder as a server leaves it that was started once: the first start takes seconds. */
+/** A data folder as a server leaves it that was started once. */
 export function createDataFolder(path: string): void {
-  cpSync(inject('pgliteDataFolder'), path, { recursive: true });
+  mkdirSync(path, { recursive: true, mode: 0o700 });
+  writeImage(freshPglite().image, join(path, 'postgres'));
 }
