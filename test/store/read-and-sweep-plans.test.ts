@@ -36,6 +36,7 @@ import {
   findOverdue,
   listRunning,
 } from '../../src/store/sweep-attempts.js';
+import { findLivingHolders } from '../../src/store/task-types.js';
 import { findWaitingQueues } from '../../src/store/waiting-queues.js';
 import { proveHearing } from '../../src/store/hearing.js';
 import { lookForRepairs } from '../../src/store/sweep-look.js';
@@ -187,6 +188,12 @@ describe('R-ST1: plans on 100,000 tasks that were never analyzed', () => {
     expect(plans.map(({ faults }) => faults)).toEqual([[]]);
     expect(plans[0]?.filters.join('\n')).toMatch(/hashed SubPlan/);
     await beatAll(db, [{ workerId: living, heartbeat: idle }], zero);
+  });
+
+  it('R-HA3: the task types of living workers are looked up, not compared with each that is told', async () => {
+    const { db: watched, plans } = explained(db);
+    await findLivingHolders(watched, [{ name: 'chat', version: '1' }]);
+    expect(plans[0]?.filters.join('\n')).toMatch(/= ANY \('\{chat\}'/);
   });
 
   it.each([
