@@ -71,7 +71,7 @@ export class ApiKeys implements KeyApi {
   readonly #loop: Loop;
   readonly #stopListening: () => void;
   #needed = false;
-  #readAtMs: number | null = null;
+  #readAt: Date | null = null;
   #nextWholeMs = -Infinity;
   /** When the read of the present copy began, by the clock of this process. */
   #copiedMs = -Infinity;
@@ -277,12 +277,11 @@ export class ApiKeys implements KeyApi {
     // Heartbeats wait for this read.
     const db = this.#context.db.vital;
     const copiedMs = performance.now();
-    const isWhole = this.#readAtMs === null || copiedMs >= this.#nextWholeMs;
-    const since = isWhole ? null : new Date((this.#readAtMs ?? 0) - overlapMs);
-    const readAtMs = this.#nowMs();
-    const keys = await findKeysChanged(db, since);
+    const isWhole = this.#readAt === null || copiedMs >= this.#nextWholeMs;
+    const since = isWhole ? null : new Date((this.#readAt?.getTime() ?? 0) - overlapMs);
+    const { keys, readAt } = await findKeysChanged(db, since, instant(this.#context));
     const needed = this.#needed || keys.length > 0 || (since === null && (await wasAnyKeyMade(db)));
-    this.#readAtMs = readAtMs;
+    this.#readAt = readAt;
     this.#copiedMs = copiedMs;
     const isNewlyNeeded = needed && !this.#needed;
     this.#needed = needed;

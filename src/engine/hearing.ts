@@ -25,6 +25,8 @@ export class Hearing {
   #continues = false;
   /** By the clock of decisions; null: not now. */
   #sinceMs: number | null = null;
+  /** The proofs since then have no gap, whatever was lost meanwhile. By the clock of decisions. */
+  #steadySinceMs = 0;
   /** When the last proof was asked for, by the steady clock; null: this process has not begun. */
   #provenMs: number | null = null;
   #failure: unknown = null;
@@ -63,6 +65,7 @@ export class Hearing {
       const proven = await proveHearing(db.vital, proof, instant(this.#context));
       const { hearingMs, locked, sinceLastMs } = proven;
       this.#noteStep(sinceLastMs, askedMs);
+      if (!this.#isProven(askedMs)) this.#steadySinceMs = this.#nowMs();
       this.#provenMs = askedMs;
       this.#failure = null;
       for (const workerId of locked) this.#lockedMs.set(workerId, this.#nowMs());
@@ -87,6 +90,7 @@ export class Hearing {
     const byMs = sinceLastMs - (askedMs - this.#provenMs);
     if (byMs < leastStepMs) return;
     this.#step = { seenMs: this.#nowMs(), byMs: byMs + (this.#step?.byMs ?? 0) };
+    this.#steadySinceMs = this.#nowMs();
     const what = 'the clock of Postgres was set forward, or this machine was suspended';
     this.#context.log.warn({ byMs: Math.round(byMs) }, what);
   }
@@ -102,9 +106,17 @@ export class Hearing {
 
   /** For how long heartbeats could be written here, without a gap; 0: not now. */
   forMs(): number {
-    const sinceProofMs = performance.now() - (this.#provenMs ?? -Infinity);
-    const isRecent = sinceProofMs <= longestGapMs(this.#leaseMs);
-    return this.#sinceMs === null || !isRecent ? 0 : this.#nowMs() - this.#sinceMs;
+    return this.#sinceMs === null || !this.#isProven() ? 0 : this.#nowMs() - this.#sinceMs;
+  }
+
+  /** For how long its proofs came without a gap, whatever else failed meanwhile; 0: not now. */
+  steadyMs(): number {
+    return this.#isProven() ? this.#nowMs() - this.#steadySinceMs : 0;
+  }
+
+  /** The last proof is no gap ago. */
+  #isProven(atMs = performance.now()): boolean {
+    return atMs - (this.#provenMs ?? -Infinity) <= longestGapMs(this.#leaseMs);
   }
 
   /** Workers whose row was locked within the lease. */

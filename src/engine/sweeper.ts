@@ -14,6 +14,7 @@ import {
   buryLapsedWorkers,
   findOrphans,
   findOverdue,
+  isSteady,
   type OrphanRow,
 } from '../store/sweep-attempts.js';
 import { lookForRepairs } from '../store/sweep-look.js';
@@ -113,8 +114,10 @@ export class Sweeper {
   async #buryWorkers(): Promise<number> {
     const { db, log, settings } = this.#context;
     const { news, hearing } = this.#parts;
+    const { leaseMs } = settings;
     const { serverId } = hearing;
-    const burial = { serverId, leaseMs: settings.leaseMs, except: hearing.locked() };
+    const steadyMs = hearing.steadyMs();
+    const burial = { serverId, leaseMs, except: hearing.locked(), steadyMs };
     const buried = await buryLapsedWorkers(db, burial, instant(this.#context));
     for (const { workerId, silentMs } of buried) {
       news.tell({ kind: 'buried', workerId });
@@ -136,8 +139,10 @@ export class Sweeper {
     const { db, random, settings } = this.#context;
     const { heartbeatIntervalMs, leaseMs, timeoutGraceMs } = settings;
     const { hearing } = this.#parts;
-    if (hearing.forMs() < heartbeatIntervalMs) return;
-    const proven = { serverId: hearing.serverId, leaseMs, heardForMs: heartbeatIntervalMs };
+    const steadyMs = hearing.steadyMs();
+    if (hearing.forMs() < heartbeatIntervalMs && !isSteady(steadyMs, leaseMs)) return;
+    const { serverId } = hearing;
+    const proven = { serverId, leaseMs, heardForMs: heartbeatIntervalMs, steadyMs };
     const terms = { ...proven, graceMs: timeoutGraceMs, undeliveredMs, step: hearing.step() };
     const overdue = await findOverdue(db, maxAttemptsAtOnce, terms, instant(this.#context));
     await this.#parts.endAttempts.end(

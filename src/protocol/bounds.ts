@@ -10,6 +10,8 @@ export const bounds = {
   /** JSON.stringify and Postgres recurse: far deeper than this either runs out of stack. */
   jsonDepth: 200,
   batchSize: 5_000,
+  /** Tasks that a heartbeat names because their results did not arrive. */
+  undeliveredTasks: 10_000,
   pageSize: 1_000,
   /** A wait longer than a minute would meet the time-out of a proxy. */
   waitSeconds: 60,

@@ -274,7 +274,7 @@ export const heartbeatSchema = request(
     ),
     undelivered: Type.Optional(
       Type.Array(uuidSchema('One of current_tasks'), {
-        maxItems: 200_000,
+        maxItems: bounds.undeliveredTasks,
         description:
           'Tasks that have ended here and whose results did not arrive. While it names them they do not time ' +
           'out, for an hour at most',

@@ -29,13 +29,15 @@ const key = (id: string) => ({
 describeOnEveryDatabase('API keys', (db) => {
   beforeEach(() => db().run('delete from sluice.api_keys'));
 
+  const keysChanged = async (since: Date | null) => (await findKeysChanged(db(), since, null)).keys;
+
   it('R-AD6: are found as they were made; the first says that it is', async () => {
     expect(await wasAnyKeyMade(db())).toBe(false);
     const first = await insertKey(db(), key('one'), zero);
     const second = await insertKey(db(), { ...key('two'), expiresInSeconds: 90 }, zero);
     expect([first.isFirst, second.isFirst]).toEqual([true, false]);
     expect(await wasAnyKeyMade(db())).toBe(true);
-    const found = await findKeysChanged(db(), null);
+    const found = await keysChanged(null);
     expect(found).toEqual(
       expect.arrayContaining([
         {
@@ -56,8 +58,7 @@ describeOnEveryDatabase('API keys', (db) => {
     expect(revoked).toMatchObject({ id: 'one', revokedAt: atSecond(10) });
     expect(await revokeKey(db(), 'one', atSecond(20))).toEqual(revoked);
     expect(await revokeKey(db(), 'none', atSecond(20))).toBeNull();
-    const ids = async (since: Date | null) =>
-      (await findKeysChanged(db(), since)).map(({ id }) => id);
+    const ids = async (since: Date | null) => (await keysChanged(since)).map(({ id }) => id);
     expect(await ids(null)).toEqual(['two']);
     expect(await ids(atSecond(5))).toEqual(['one']);
     expect(await ids(atSecond(30))).toEqual([]);
@@ -94,7 +95,7 @@ describeOnEveryDatabase('API keys', (db) => {
       expiresAt: atSecond(100),
     });
     await revokeKey(db(), 'one', atSecond(2));
-    const [ended] = (await findKeysChanged(db(), zero)).filter(({ id }) => id === 's');
+    const [ended] = (await keysChanged(zero)).filter(({ id }) => id === 's');
     expect(ended?.revokedAt).toEqual(atSecond(2));
     expect(await insertSession(db(), { ...session, id: 't' }, atSecond(3))).toBeNull();
   });
@@ -105,13 +106,13 @@ describeOnEveryDatabase('API keys', (db) => {
       const session = { id: `s${n}`, hash, of: 'one', lifeSeconds: 60, signedInFrom: null };
       await insertSession(db(), session, atSecond(n));
     }
-    const living = (await findKeysChanged(db(), null)).filter(({ id }) => id !== 'one');
+    const living = (await keysChanged(null)).filter(({ id }) => id !== 'one');
     expect(living.map(({ id }) => id).toSorted()).toEqual(
       Array.from({ length: 20 }, (_, n) => `s${n + 5}`).toSorted(),
     );
     const late = { id: 'late', hash, of: 'one', lifeSeconds: 60, signedInFrom: null };
     await insertSession(db(), late, atSecond(3 * 86_400));
-    const left = await findKeysChanged(db(), zero);
+    const left = await keysChanged(zero);
     expect(left.map(({ id }) => id).toSorted()).toEqual(['late', 'one']);
   });
 
@@ -124,6 +125,6 @@ describeOnEveryDatabase('API keys', (db) => {
     await noteKeysUsed(db(), [{ id: 'one', at: atSecond(30) }]);
     const { items } = await listKeys(db(), {});
     expect(items[0]?.lastUsedAt).toEqual(atSecond(60));
-    expect(await findKeysChanged(db(), atSecond(1))).toEqual([]);
+    expect(await keysChanged(atSecond(1))).toEqual([]);
   });
 });

@@ -138,15 +138,31 @@ const insertSessionSql = `
   where id = $3
   returning ${columns}`;
 
+export interface KeysRead {
+  readonly keys: readonly StoredKey[];
+  /** By the clock that writes `changed_at`: an estimate of it is wrong for minutes after a step. */
+  readonly readAt: Date;
+}
+
 /** Those that are good, or all that changed since. Index: api_keys_changed. */
-export async function findKeysChanged(db: Queryable, since: Date | null): Promise<StoredKey[]> {
-  const rows = await db.query<KeyRow>(
-    `select ${columns} from sluice.api_keys
-     where changed_at >= coalesce($1::timestamptz, '-infinity')
-       and ($1::timestamptz is not null or revoked_at is null)`,
-    [since],
+export async function findKeysChanged(
+  db: Queryable,
+  since: Date | null,
+  now: Instant,
+): Promise<KeysRead> {
+  const rows = await db.query<(KeyRow | { id: null }) & { read_at: Date }>(
+    `select read_at, key.*
+     from coalesce($2::timestamptz, now()) as read_at left join lateral (
+       select ${columns} from sluice.api_keys
+       where changed_at >= coalesce($1::timestamptz, '-infinity')
+         and ($1::timestamptz is not null or revoked_at is null)
+     ) key on true`,
+    [since, now],
   );
-  return rows.map(toKey);
+  const [first] = rows;
+  if (first === undefined) throw new Error('a left join answered no row');
+  const keys = rows.flatMap((row) => (row.id === null ? [] : [toKey(row)]));
+  return { keys, readAt: first.read_at };
 }
 
 export async function wasAnyKeyMade(db: Queryable): Promise<boolean> {

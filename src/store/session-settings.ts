@@ -45,7 +45,7 @@ const newerSettings: Readonly<Record<string, string>> = { transaction_timeout: '
  */
 const planOnce: Readonly<Record<string, string>> = { plan_cache_mode: 'force_generic_plan' };
 
-const inTransaction = listOf(postgresSettings, 'true');
+const inTransaction = [listOf(postgresSettings, 'true'), newerListOf('true')].join(', ');
 
 /**
  * Sets up a connection, and answers with what is behind it. A pooler such as PgBouncer names a process of
@@ -55,13 +55,8 @@ const inTransaction = listOf(postgresSettings, 'true');
  */
 export function setUpStatement(processId: number | null, isHot: boolean, own: Settings): string {
   const isShared = `pg_backend_pid() is distinct from ${processId ?? 'null'}`;
-  const newer = Object.entries(newerSettings).map(
-    ([name, value]) =>
-      `case when current_setting('${name}', true) is not null
-       then set_config('${name}', '${value}', ${isShared}) end`,
-  );
   const all = { ...postgresSettings, ...own, ...(isHot ? planOnce : {}) };
-  return `select ${[listOf(all, isShared), ...newer].join(', ')},
+  return `select ${[listOf(all, isShared), newerListOf(isShared)].join(', ')},
     date_part('epoch', clock_timestamp()) * 1000 as now_ms, pg_backend_pid() as pid,
     current_setting('transaction_read_only')::boolean as is_read_only,
     pg_is_in_recovery() as is_standby`;
@@ -78,6 +73,17 @@ export function scriptWithSettings(script: string): string {
 function listOf(settings: Readonly<Record<string, string>>, isLocal: string): string {
   return Object.entries(settings)
     .map(([name, value]) => `set_config('${name}', '${value}', ${isLocal})`)
+    .join(', ');
+}
+
+/** A Postgres that does not know a setting would refuse to set it. */
+function newerListOf(isLocal: string): string {
+  return Object.entries(newerSettings)
+    .map(
+      ([name, value]) =>
+        `case when current_setting('${name}', true) is not null
+         then set_config('${name}', '${value}', ${isLocal}) end`,
+    )
     .join(', ');
 }
 

@@ -24,8 +24,11 @@ const terms = {
   leaseMs,
   heardForMs: 10_000,
   undeliveredMs: 3_600_000,
+  steadyMs: 0,
 };
 const they = randomUUID();
+/** After every attempt should have ended. */
+const later = atSecond(36_000);
 
 describeOnEveryDatabase('sweeping attempts', (db) => {
   it('R-RE1: a worker is buried when it was silent for longer than its lease, not before', async () => {
@@ -133,15 +136,58 @@ describeOnEveryDatabase('sweeping attempts', (db) => {
   });
 
   it('R-HA2: an attempt is not overdue while the server of its worker could not write', async () => {
-    const workerId = await register(zero, they);
+    const workerId = await register(later, they);
     await seedTask(db(), { status: 'executing', workerId, lapsesAt: atSecond(10) });
     await hear(they, atSecond(15), false);
     expect(await overdue(24)).toEqual([]);
     expect(await overdue(25)).toHaveLength(1);
   });
 
-  it('R-HA1: an attempt whose result its worker cannot deliver is not overdue, for an hour', async () => {
+  it('R-HA2: failures that start the time again and again delay a burial and a timeout by ten leases', async () => {
+    const workerId = await register(zero, us);
+    await seedTask(db(), { status: 'executing', workerId, lapsesAt: atSecond(-400) });
+    await hear(us, atSecond(299), false);
+    const steady = { ...terms, steadyMs: 10 * leaseMs };
+    const late = async (second: number): Promise<number> =>
+      (await findOverdue(db(), 100, steady, atSecond(second))).length;
+    expect(await late(-100)).toBe(0);
+    expect(await late(-99.999)).toBe(1);
+    const burial = { serverId: us, leaseMs, except: [], steadyMs: 10 * leaseMs };
+    expect(await bury(300.001)).toEqual([]);
+    expect(await buryLapsedWorkers(db(), burial, atSecond(300))).toEqual([]);
+    expect(await buryLapsedWorkers(db(), burial, atSecond(300.001))).toHaveLength(1);
+    expect(await isUnheard()).toBe(true);
+  });
+
+  it('R-HA1: an attempt is not overdue before its worker was heard after the grace', async () => {
     const workerId = await register(zero);
+    const lapsesAt = atSecond(10);
+    await seedTask(db(), { status: 'executing', workerId, lapsesAt });
+    await beatWith(workerId, {}, atSecond(14.999));
+    expect(await overdue(100, 5_000)).toEqual([]);
+    await beatWith(workerId, {}, atSecond(15));
+    expect(await overdue(100, 5_000)).toHaveLength(1);
+    // It is for those who look after dead workers: what it held may go back at no cost.
+    await buryWorker(db(), workerId);
+    expect(await overdue(100, 5_000)).toEqual([]);
+  });
+
+  it('R-HA1: what a worker says of tasks that it does not hold is not kept', async () => {
+    const [workerId, other] = [await register(later), await register(later)];
+    const lapsesAt = atSecond(10);
+    const own = await seedTask(db(), { status: 'executing', workerId, lapsesAt });
+    const foreign = await seedTask(db(), { status: 'executing', workerId: other, lapsesAt });
+    const undelivered = [own.taskId, foreign.taskId, randomUUID() as TaskId];
+    await beatWith(workerId, { undelivered });
+    expect(await overdue(11)).toEqual([foreign.taskId]);
+    const rows = await db().query(
+      'select undelivered::text[] from sluice.workers where undelivered is not null',
+    );
+    expect(rows).toEqual([{ undelivered: [own.taskId] }]);
+  });
+
+  it('R-HA1: an attempt whose result its worker cannot deliver is not overdue, for an hour', async () => {
+    const workerId = await register(later);
     const lapsesAt = atSecond(10);
     const ended = await seedTask(db(), { status: 'executing', workerId, lapsesAt });
     const running = await seedTask(db(), { status: 'executing', workerId, lapsesAt });
@@ -154,7 +200,7 @@ describeOnEveryDatabase('sweeping attempts', (db) => {
   });
 
   it('R-RE6: the long task of a healthy worker is never touched', async () => {
-    const workerId = await register(zero);
+    const workerId = await register(later);
     await seedTask(db(), { status: 'executing', workerId, lapsesAt: atSecond(36_000) });
     await seedTask(db());
     expect(await findOrphans(db(), 100)).toEqual([]);
@@ -162,7 +208,7 @@ describeOnEveryDatabase('sweeping attempts', (db) => {
   });
 
   it('finds what timed out and what was never started, each exactly when it is overdue', async () => {
-    const workerId = await register(zero);
+    const workerId = await register(later);
     const lapsesAt = atSecond(10);
     const slow = await seedTask(db(), { status: 'executing', workerId, lapsesAt });
     const idle = await seedTask(db(), { status: 'assigned', workerId, lapsesAt });
@@ -171,7 +217,7 @@ describeOnEveryDatabase('sweeping attempts', (db) => {
   });
 
   it('a running attempt gets its grace, one that was never started does not', async () => {
-    const workerId = await register(zero);
+    const workerId = await register(later);
     const lapsesAt = atSecond(10);
     const slow = await seedTask(db(), { status: 'executing', workerId, lapsesAt });
     const idle = await seedTask(db(), { status: 'assigned', workerId, lapsesAt });
@@ -180,7 +226,7 @@ describeOnEveryDatabase('sweeping attempts', (db) => {
   });
 
   it('is bounded, and takes the most overdue of a worker first', async () => {
-    const workerId = await register(zero);
+    const workerId = await register(later);
     await seedTask(db(), { status: 'executing', workerId, lapsesAt: atSecond(2) });
     const first = await seedTask(db(), { status: 'executing', workerId, lapsesAt: atSecond(1) });
     const found = await findOverdue(db(), 1, terms, atSecond(3));
@@ -207,16 +253,24 @@ describeOnEveryDatabase('sweeping attempts', (db) => {
   });
 
   function bury(second: number): ReturnType<typeof buryLapsedWorkers> {
-    return buryLapsedWorkers(db(), { serverId: us, leaseMs, except: [] }, atSecond(second));
+    return buryLapsedWorkers(
+      db(),
+      { serverId: us, leaseMs, except: [], steadyMs: 0 },
+      atSecond(second),
+    );
   }
 
   function hear(serverId: string, now: Date, continues = true): ReturnType<typeof proveHearing> {
     return proveHearing(db(), { serverId, leaseMs, continues }, now);
   }
 
-  async function beatWith(workerId: WorkerId, news: Partial<Heartbeat>): Promise<void> {
+  async function beatWith(
+    workerId: WorkerId,
+    news: Partial<Heartbeat>,
+    now = later,
+  ): Promise<void> {
     const heartbeat = { currentLoad: 2, status: 'active', ...news } as const;
-    await beatAll(db(), [{ workerId, heartbeat }], atSecond(1));
+    await beatAll(db(), [{ workerId, heartbeat }], now);
   }
 
   async function isUnheard(): Promise<boolean | undefined> {

@@ -31,6 +31,15 @@ export interface Burial {
   readonly leaseMs: number;
   /** Workers whose row was locked within the lease. */
   readonly except: readonly WorkerId[];
+  /** For how long its proofs came without a gap, whatever else failed meanwhile. */
+  readonly steadyMs: number;
+}
+
+/** Failures that go on all the time delay what is due by so many leases, as long as the proofs have no gap. */
+const mostLeases = 10;
+
+export function isSteady(steadyMs: number, leaseMs: number): boolean {
+  return steadyMs >= mostLeases * leaseMs;
 }
 
 /**
@@ -38,12 +47,15 @@ export interface Burial {
  * the server that heard the worker last, both with proofs in sluice.servers. When that server has no recent
  * proof it may be gone, and its workers with it: their silence counts from its last proof.
  *
+ * A heartbeat or a tick that fails starts the count again, and may fail again and again. Such failures delay the end of
+ * a worker that this server heard last by `mostLeases` at most, as long as the proofs themselves succeed.
+ *
  * `lapsed_unheard`: some of the silence did not count, or its server is gone. What the worker held goes back at
  * no cost, whichever server finds it. Indexes: workers_living, servers_pkey.
  */
 export async function buryLapsedWorkers(
   db: Queryable,
-  { serverId, leaseMs, except }: Burial,
+  { serverId, leaseMs, except, steadyMs }: Burial,
   now: Instant,
 ): Promise<BuriedWorker[]> {
   const rows = await db.query<{ id: WorkerId; silent_ms: number }>(
@@ -58,7 +70,6 @@ export async function buryLapsedWorkers(
        cross join lateral (
          select s.hearing_since from sluice.servers s
          where s.id = $1::uuid and s.proven_at >= clock_timestamp() - $4::float8 * interval '1 ms'
-           and s.hearing_since <= instant - $2::float8 * interval '1 ms'
        ) us
        join sluice.workers w on w.status <> 'dead'
          and w.last_heartbeat_at < instant - $2::float8 * interval '1 ms'
@@ -68,16 +79,28 @@ export async function buryLapsedWorkers(
            s.proven_at >= clock_timestamp() - $4::float8 * interval '1 ms' as is_hearing
          from sluice.servers s where s.id = w.heard_by
        ) they on true
-       where they.heard_at is null
-         or case when they.is_hearing then they.hearing_since else they.heard_at end
-           < instant - $2::float8 * interval '1 ms'
+       where us.hearing_since <= instant - $2::float8 * interval '1 ms' and (
+           they.heard_at is null
+           or case when they.is_hearing then they.hearing_since else they.heard_at end
+             < instant - $2::float8 * interval '1 ms'
+         )
+         or $7 and w.heard_by = $1::uuid
+           and w.last_heartbeat_at < instant - ${mostLeases} * $2::float8 * interval '1 ms'
        order by w.id limit $6
        for update of w skip locked
      ) lapsed
      where buried.id = lapsed.id
      returning buried.id,
        extract(epoch from lapsed.instant - buried.last_heartbeat_at)::float8 * 1000 as silent_ms`,
-    [serverId, leaseMs, now, longestGapMs(leaseMs), except, maxBuriedAtOnce],
+    [
+      serverId,
+      leaseMs,
+      now,
+      longestGapMs(leaseMs),
+      except,
+      maxBuriedAtOnce,
+      isSteady(steadyMs, leaseMs),
+    ],
   );
   return rows.map((row) => ({ workerId: row.id, silentMs: row.silent_ms }));
 }
@@ -139,25 +162,38 @@ export interface Overdue {
   readonly heardForMs: number;
   /** For so long an attempt whose result its worker can't deliver is not overdue. */
   readonly undeliveredMs: number;
+  /** For how long the proofs of the server that sweeps came without a gap, whatever else failed meanwhile. */
+  readonly steadyMs: number;
   readonly step?: ClockStep;
 }
 
 /**
- * Executing: timed out; its worker, which ends it by itself, gets `graceMs` to say so. Assigned:
- * never started. Not those of a worker whose server can't write, or could not until just now: the worker may
- * have reported the end there. Nor those that have ended at their worker, as it says, and whose results don't arrive.
+ * Executing: timed out. Its worker, which ends it by itself, gets `graceMs` to say so, and has to be heard after
+ * that: a worker that is cut off may have finished the task in time. It comes back and delivers the result, or it is
+ * buried after a lease. Assigned: never started.
+ *
+ * Not those of a worker whose server can't write, or could not until just now: the worker may have reported the end
+ * there. Failures that go on and on delay it by `mostLeases` at most, as the burial of a worker. Nor those that have ended at their worker, as it says, and whose results don't arrive. These are looked up
+ * in a hash: as an array of the worker, 10,000 of them cost each sweep 200 ms.
  */
 export async function findOverdue(
   db: Queryable,
   limit: number,
-  { serverId, graceMs, leaseMs, heardForMs, undeliveredMs, step = { agoMs: 0, byMs: 0 } }: Overdue,
+  terms: Overdue,
   now: Instant,
 ): Promise<AttemptRow[]> {
+  const { serverId, graceMs, leaseMs, heardForMs, undeliveredMs, steadyMs } = terms;
+  const { step = { agoMs: 0, byMs: 0 } } = terms;
   const rows = await db.query<AttemptTaskRow>(
     `with recursive ${holders}, heard as (
-       select holder.worker_id, coalesce(w.undelivered, '{}') as undelivered
+       select holder.worker_id, w.undelivered, w.last_heartbeat_at,
+         coalesce(they.is_gone or they.is_hearing, true) and not exists (
+           select from sluice.servers us where us.id = $9::uuid and us.hearing_since
+             > coalesce($3::timestamptz, now()) - $5::float8 * interval '1 ms'
+         ) as is_heard
        from holder left join lateral (
-         select heard_by, undelivered from sluice.workers where id = holder.worker_id offset 0
+         select heard_by, undelivered, last_heartbeat_at
+         from sluice.workers where id = holder.worker_id and status <> 'dead' offset 0
        ) w on true
        left join lateral (
          select
@@ -167,15 +203,11 @@ export async function findOverdue(
                <= coalesce($3::timestamptz, now()) - $5::float8 * interval '1 ms' as is_hearing
          from sluice.servers s where s.id = w.heard_by offset 0
        ) they on true
-       where coalesce(they.is_gone or they.is_hearing, true)
-         -- After a step of the clock the proofs look old, until this server has seen the step.
-         and not exists (
-           select from sluice.servers us where us.id = $9::uuid and (
-             us.proven_at < clock_timestamp() - $6::float8 * interval '1 ms'
-             or us.hearing_since
-               > coalesce($3::timestamptz, now()) - $5::float8 * interval '1 ms'
-           )
-         )
+       -- After a step of the clock the proofs look old, until this server has seen the step.
+       where not exists (
+         select from sluice.servers us where us.id = $9::uuid
+           and us.proven_at < clock_timestamp() - $6::float8 * interval '1 ms'
+       )
      )
      select ${attemptColumns}
      from heard as holder cross join lateral (
@@ -183,15 +215,20 @@ export async function findOverdue(
        where t.worker_id = holder.worker_id
          and t.lapses_at < coalesce($3::timestamptz, now())
          and (
+           holder.is_heard or $11 and t.lapses_at
+             < coalesce($3::timestamptz, now()) - ${mostLeases} * $4::float8 * interval '1 ms'
+         )
+         and (
            t.lapses_at < coalesce($3::timestamptz, now()) - $8::float8 * interval '1 ms'
            or t.assigned_at > coalesce($3::timestamptz, now()) - $7::float8 * interval '1 ms'
          )
          and (
            t.status = 'assigned'
            or t.lapses_at < coalesce($3::timestamptz, now()) - $2::float8 * interval '1 ms'
+             and t.lapses_at <= holder.last_heartbeat_at - $2::float8 * interval '1 ms'
          )
          and not (
-           t.id = any(holder.undelivered)
+           (t.worker_id, t.id) in (select worker_id, unnest(undelivered) from heard)
            and t.lapses_at > coalesce($3::timestamptz, now()) - $10::float8 * interval '1 ms'
          )
        order by t.lapses_at limit $1
@@ -209,6 +246,7 @@ export async function findOverdue(
       step.byMs,
       serverId,
       undeliveredMs,
+      isSteady(steadyMs, leaseMs),
     ],
   );
   return rows.map(attemptOf);

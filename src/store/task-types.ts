@@ -174,20 +174,26 @@ export interface LivingHolder {
   readonly ofPresentVersion: boolean;
 }
 
-/** Of these types: those that a living worker handles, and whether one with this version does. */
+/**
+ * Of these types: those that a living worker handles, and whether one with this version does. Without a join: to
+ * compare 1,000 types with each of 10 workers that handle as many took 300 ms. Postgres makes a hash of a constant array.
+ */
 export async function findLivingHolders(
   db: Queryable,
   types: readonly HeldType[],
 ): Promise<LivingHolder[]> {
   const rows = await db.query<{ name: string; of_present_version: boolean }>(
-    `select held.name,
-       bool_or(worker.version is not distinct from held.version) as of_present_version
-     from sluice.workers worker
-       join unnest($1::text[], $2::text[]) as held (name, version)
-         on held.name = any(worker.task_types)
-     where worker.status <> 'dead'
-     group by held.name`,
-    [column(types, ({ name }) => name), column(types, ({ version }) => version)],
+    `select living.name, bool_or(living.name || living.version = any($2::text[])) as of_present_version
+     from (
+       select unnest(task_types) as name, coalesce(e'\n' || version, '') as version
+       from sluice.workers where status <> 'dead'
+     ) living
+     where living.name = any($1::text[])
+     group by living.name`,
+    [
+      column(types, ({ name }) => name),
+      column(types, ({ name, version }) => (version === null ? name : `${name}\n${version}`)),
+    ],
   );
   return rows.map((row) => ({ name: row.name, ofPresentVersion: row.of_present_version }));
 }

@@ -77,7 +77,8 @@ interface BeatRow {
 /**
  * One row for a worker, not one per task, and one statement for many workers: a beat every 10 s costs
  * next to nothing. No indexed column changes, so the row is written in place (HOT). A worker that was
- * declared dead is not revived: its tasks may already be with others. Indexes: workers_pkey, tasks_held.
+ * declared dead is not revived: its tasks may already be with others. Of the undelivered results only those of tasks
+ * that it holds are kept: every sweep reads them. Indexes: workers_pkey, tasks_held, tasks_pkey.
  */
 const beatSql = `
 with beat as (
@@ -90,7 +91,12 @@ with beat as (
     health = beating.health::json,
     last_heartbeat_at = coalesce($8::timestamptz, now()),
     heard_by = $9::uuid,
-    undelivered = beating.undelivered::uuid[]
+    undelivered = (
+      select array_agg(named.id) from unnest(beating.undelivered::uuid[]) as named (id)
+      where exists (
+        select from sluice.tasks t where t.id = named.id and t.worker_id = worker.id
+      )
+    )
   from unnest(
     $1::uuid[], $2::text[], $3::int[], $4::int[], $5::float8[], $6::float8[], $7::text[], $10::text[]
   ) as beating (

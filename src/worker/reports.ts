@@ -85,8 +85,9 @@ export class Reports {
     return Array.from(this.#unacknowledged, ([lease, taskId]) => ({ taskId, lease }));
   }
 
+  /** As many as a heartbeat may name, the oldest first. */
   get undelivered(): readonly TaskId[] {
-    return [...this.#undelivered.values()];
+    return [...this.#undelivered.values()].slice(0, bounds.undeliveredTasks);
   }
 
   /** `heard` is called when the server has answered, or when there is no hope that it will. */

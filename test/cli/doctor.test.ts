@@ -4,7 +4,9 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import { runCli, startCli } from '../support/cli.js';
 import { createEmptyDatabase, type TestDatabase } from '../support/postgres.js';
+import { createTestRole } from '../support/roles.js';
 import { getFreePort } from '../support/services/free-port.js';
+import { runOn } from '../support/services/postgres-statement.js';
 
 describe('doctor and migrate', () => {
   let folder: string;
@@ -45,6 +47,20 @@ describe('doctor and migrate', () => {
     expect(healthy).toEqual(
       expect.arrayContaining(['Postgres', 'Postgres version', 'schema', 'clock skew']),
     );
+  });
+
+  it('R-HA2: a role that may open one connection only is told so, and everything else is checked', async () => {
+    const role = await createTestRole(database.url);
+    await runOn(database.url, `alter role ${role.name} connection limit 1`);
+    const doctor = ['doctor', '--port', String(await getFreePort()), '--json'];
+    const { stdout, stderr } = await runCli([...doctor, '--database-url', role.url]);
+    expect(stderr).not.toMatch(/unexpected|at .*\.js:/);
+    const checks = JSON.parse(stdout) as { what: string; health: string; found: string }[];
+    const pooling = checks.find(({ what }) => what === 'pooling');
+    expect(pooling).toMatchObject({ health: 'warning' });
+    expect(pooling?.found).toMatch(/too many connections/);
+    expect(checks.map(({ what }) => what)).toContain('clock skew');
+    await role.drop();
   });
 
   it('a Postgres that is not there is a failure, and its password is not shown', async () => {

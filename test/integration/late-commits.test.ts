@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest';
 
+import { ApiKeys } from '../../src/engine/api-keys.js';
 import { Checkpoints } from '../../src/engine/checkpoints.js';
 import { QueueDirectory } from '../../src/engine/queue-directory.js';
 import { MemoryReadyQueue } from '../../src/ready/memory-ready-queue.js';
@@ -46,6 +47,22 @@ describeOnStore('a limit', (postgres) => {
     await deleteLimit(db, 'gone');
     await directory.load();
     expect(directory.configuration().limits).toEqual([]);
+  });
+});
+
+describeOnStore('a clock of Postgres that was set back', (postgres) => {
+  it('R-HA4: keys that are made, revoked or signed in with afterwards are known at once', async () => {
+    const { db } = postgres();
+    // As this process sees it until it measures the clock again: Postgres is an hour behind.
+    const behind = { ...db, nowMs: () => db.nowMs() + 3_600_000 };
+    const context = contextOf(behind, new MemoryReadyQueue({ clock: systemClock }));
+    const keys = new ApiKeys(context, () => undefined);
+    await keys.watch();
+    const { id, key } = await keys.createKey({ name: 'a key', scopes: ['read'] });
+    expect(await keys.authenticate(key, 'key', true)).toMatchObject({ keyId: id });
+    await keys.revokeKey(id);
+    expect(await keys.authenticate(key, 'key', true)).toBeNull();
+    await keys.stop();
   });
 });
 

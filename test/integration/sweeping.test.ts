@@ -273,7 +273,9 @@ describeOnPostgres('a step of the clock of Postgres', (server) => {
     });
     const after = await engine.submit({ ...draft, timeoutSeconds: 1 });
     await worker.takeOne();
+    const stop = worker.keepBeating(100);
     await untilStatus(engine, after.taskId, 'dead_letter');
+    stop();
     expect((await engine.getTask(before.taskId)).status).toBe('executing');
   });
 });

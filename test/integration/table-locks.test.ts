@@ -153,6 +153,28 @@ describeOnPostgres('locks that somebody else holds', (server) => {
     expect(lapsed).toMatchObject({ retryCount: 0 });
   });
 
+  it('R-HA2: heartbeats that fail again and again keep no dead worker alive', async () => {
+    const engine = await server().open({ settings: { leaseMs: 600, heartbeatIntervalMs: 150 } });
+    const [queue, failing] = [freshQueue(), await TestWorker.register(engine)];
+    // As where some rows don't fit on the disk any more: proofs succeed.
+    await server().sql(
+      `create function no_space() returns trigger language plpgsql as $$
+       begin raise exception 'no space' using errcode = '53100'; end $$;
+       create trigger no_space before update on sluice.workers for each row
+       when (new.id = '${failing.workerId}' and new.status <> 'dead') execute function no_space()`,
+    );
+    const dead = await TestWorker.register(engine, { queues: [queue] });
+    const { taskId } = await engine.submit({ taskType: 'long', queue, maxRetries: 0 });
+    await dead.take(1);
+    const stop = failing.keepBeating(100);
+    const back = await untilStatus(engine, taskId, 'pending', 'queued', 'dead_letter');
+    stop();
+    expect(back.status).not.toBe('dead_letter');
+    expect(back).toMatchObject({ retryCount: 0 });
+    await server().sql('drop trigger no_space on sluice.workers; drop function no_space()');
+    await engine.cancelTasks({ queue });
+  });
+
   it('R-HA2: a lock that keeps results from being written times out no task that has ended', async () => {
     const engine = await server().open({ settings: { ...times, timeoutGraceMs: 1_500 } });
     const run = () => 'kept';

@@ -10,6 +10,8 @@ export interface Plan {
   readonly pages: number;
   /** Ways that go wrong when a table grows: reading one whole, or joining by hash or merge. */
   readonly faults: readonly string[];
+  /** Conditions that rows are tested for one by one. */
+  readonly filters: readonly string[];
   /** Partitions that it really looked into. */
   readonly partitions: readonly string[];
 }
@@ -20,6 +22,7 @@ interface PlanNode {
   readonly 'Index Name'?: string;
   readonly 'Index Cond'?: string;
   readonly 'TID Cond'?: string;
+  readonly Filter?: string;
   readonly 'Actual Rows': number;
   readonly 'Actual Loops': number;
   readonly 'Rows Removed by Filter'?: number;
@@ -57,6 +60,7 @@ export function explained(
         visited: visitedBy(root),
         pages,
         faults: faultsOf(root),
+        filters: filtersOf(root),
         partitions: partitionsOf(root),
       });
       return connection.query<Row>(text, parameters);
@@ -125,6 +129,11 @@ function faultsOf(node: PlanNode, parent?: PlanNode): string[] {
     // The first entries of an index, in its order.
     (type.startsWith('Index') && parent?.['Node Type'] === 'Limit');
   return isBounded ? below : [`${type} of all of ${relation}`, ...below];
+}
+
+function filtersOf(node: PlanNode): string[] {
+  const below = (node.Plans ?? []).flatMap(filtersOf);
+  return node.Filter === undefined ? below : [node.Filter, ...below];
 }
 
 function partitionsOf(node: PlanNode): string[] {

@@ -36,6 +36,7 @@ import {
   findOverdue,
   listRunning,
 } from '../../src/store/sweep-attempts.js';
+import { findLivingHolders } from '../../src/store/task-types.js';
 import { findWaitingQueues } from '../../src/store/waiting-queues.js';
 import { proveHearing } from '../../src/store/hearing.js';
 import { lookForRepairs } from '../../src/store/sweep-look.js';
@@ -91,7 +92,7 @@ describe('R-ST1: plans on 100,000 tasks that were never analyzed', () => {
     }),
   );
   const leaseMs = 3_600_000;
-  const burial = { serverId: living, leaseMs, except: [] };
+  const burial = { serverId: living, leaseMs, except: [], steadyMs: Infinity };
   const proof = { serverId: living, leaseMs, continues: true };
   const terms = {
     serverId: living,
@@ -99,6 +100,7 @@ describe('R-ST1: plans on 100,000 tasks that were never analyzed', () => {
     leaseMs,
     heardForMs: 0,
     undeliveredMs: 3_600_000,
+    steadyMs: Infinity,
   };
   const spans = [
     { low: 'a', high: 'a~' },
@@ -173,6 +175,26 @@ describe('R-ST1: plans on 100,000 tasks that were never analyzed', () => {
       expect(plan?.pages).toBeLessThan(30);
     },
   );
+
+  it('R-HA3: what a worker says of results that it cannot deliver is looked up, not searched for each attempt', async () => {
+    const rows = await db.query<{ id: TaskId }>(
+      'select id from sluice.tasks where worker_id = $1::uuid',
+      [living],
+    );
+    const undelivered = rows.map(({ id }) => id);
+    await beatAll(db, [{ workerId: living, heartbeat: { ...idle, undelivered } }], atSecond(1_000));
+    const { db: watched, plans } = explained(db);
+    expect(await findOverdue(watched, 100, terms, atSecond(1_000))).toEqual([]);
+    expect(plans.map(({ faults }) => faults)).toEqual([[]]);
+    expect(plans[0]?.filters.join('\n')).toMatch(/hashed SubPlan/);
+    await beatAll(db, [{ workerId: living, heartbeat: idle }], zero);
+  });
+
+  it('R-HA3: the task types of living workers are looked up, not compared with each that is told', async () => {
+    const { db: watched, plans } = explained(db);
+    await findLivingHolders(watched, [{ name: 'chat', version: '1' }]);
+    expect(plans[0]?.filters.join('\n')).toMatch(/= ANY \('\{chat\}'/);
+  });
 
   it.each([
     ['the line', (on: Database) => countLine(on, zero)],

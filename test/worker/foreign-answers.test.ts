@@ -182,7 +182,10 @@ describe('a worker behind a proxy that answers in the place of the server', () =
         const { taskId } = await engine.submit(never);
         const { workerId } = await engine.register({ taskTypes: [never.taskType] });
         await engine.poll(workerId, { availableCapacity: 1 });
-        await until('a timeout', async () => (await engine.getTask(taskId)).status !== 'executing');
+        await until('a timeout', async () => {
+          await engine.heartbeat(workerId, { currentLoad: 1, status: 'active' });
+          return (await engine.getTask(taskId)).status !== 'executing';
+        });
         await expect(handle.status()).resolves.toMatchObject({ status: 'executing', attempt: 1 });
         proxy.judge = () => null;
         proxy.hangUp();
@@ -191,6 +194,37 @@ describe('a worker behind a proxy that answers in the place of the server', () =
       });
     },
   );
+
+  it('R-HA1: a task that ends while nothing gets through, heartbeats neither, does not time out', async () => {
+    const times = { timeoutSeconds: 1, maxRetries: 0 };
+    const begun = new Gate();
+    const cut = new Gate();
+    const run = async (): Promise<string> => {
+      begun.open();
+      await cut.passed;
+      return 'kept';
+    };
+    const done = defineTask({ type: unique('done'), ...times, run });
+    await bench.working([done], async () => {
+      const handle = await bench.sluice.submit(done, {});
+      await begun.passed;
+      proxy.judge = (path) => (path.startsWith('/internal/') ? html(502) : null);
+      cut.open();
+      // One that nobody ends is timed out, and shows that the sweeper was there.
+      const never = { taskType: unique('never'), ...times };
+      const { taskId } = await engine.submit(never);
+      const { workerId } = await engine.register({ taskTypes: [never.taskType] });
+      await engine.poll(workerId, { availableCapacity: 1 });
+      await until('a timeout', async () => {
+        await engine.heartbeat(workerId, { currentLoad: 1, status: 'active' });
+        return (await engine.getTask(taskId)).status !== 'executing';
+      });
+      await expect(engine.getTask(handle.id)).resolves.toMatchObject({ status: 'executing' });
+      proxy.judge = () => null;
+      await expect(handle.ended()).resolves.toMatchObject({ status: 'completed', attempt: 1 });
+      await engine.deregister(workerId);
+    });
+  });
 
   it('R-HA1: a result that a proxy refuses for what it holds delays no other', async () => {
     const echo = defineTask({ type: unique('echo'), run: (input) => input });

@@ -1,6 +1,7 @@
 import { hidePassword } from '../../runtime/hide-password.js';
 import { silentLog } from '../../runtime/log.js';
 import type { Database } from '../../store/database.js';
+import type { Pooling } from '../../store/pooling.js';
 import { failed, ok, warning, type Check } from './check.js';
 
 const leastVersion = 15;
@@ -55,7 +56,16 @@ async function checkFacts(db: Database): Promise<readonly Check[]> {
 
 async function checkPooling(url: string): Promise<Check> {
   const { findPooling } = await import('../../store/pooling.js');
-  switch (await findPooling(url)) {
+  let pooling: Pooling;
+  try {
+    pooling = await findPooling(url);
+  } catch (error) {
+    const advice =
+      'A server opens up to 26 connections: raise max_connections, the connection limit of the role ' +
+      'or of the database, or the size of the pool.';
+    return warning('pooling', `two more connections can't be opened: ${reason(error)}`, advice);
+  }
+  switch (pooling) {
     case 'none':
       return ok('pooling', 'none: connections go to Postgres itself');
     case 'transaction':
