@@ -1,5 +1,5 @@
 import type { TaskId } from '../domain/ids.js';
-import { laneKey, type Lane } from '../domain/lane.js';
+import { everyType, laneKey, type Lane } from '../domain/lane.js';
 import { effectivePriority, rankOf, type Priority } from '../domain/priority.js';
 import {
   defaultQueueSettings,
@@ -451,7 +451,9 @@ export class ReferenceReadyQueue implements ReadyQueue {
     );
     const heads = new Map<string, Task>();
     for (const task of matching.sort((a, b) => this.#compare(a, b))) {
-      if (!heads.has(laneKey(task.lane))) heads.set(laneKey(task.lane), task);
+      // A worker for every type sees wildcard lanes.
+      const lane = taskTypes === null ? { ...task.lane, taskType: everyType } : task.lane;
+      if (!heads.has(laneKey(lane))) heads.set(laneKey(lane), task);
     }
     return [...heads.values()];
   }
