@@ -76,10 +76,10 @@ export class Admission {
     return { active: active.get(allQueues) ?? 0, maxActive: this.#all.high };
   }
 
-  /** Of scopes that are counted. */
+  /** Of scopes that are counted. Also asked after a write, so it waits for no turn among people's reads. */
   async activeIn(scopes: readonly string[]): Promise<ReadonlyMap<string, number>> {
     if (scopes.length === 0) return new Map();
-    const standings = await readStandings(this.#context.db.reads, scopes, this.#all);
+    const standings = await readStandings(this.#context.db, scopes, this.#all);
     return new Map([...standings].map(([scope, { active }]) => [scope, active]));
   }
 

@@ -231,12 +231,12 @@ export class Engine implements SluiceApi {
     change: Parameters<TaskApi['changeTask']>[1],
   ): Promise<TaskView> {
     await refusing(this.#parts.replay.changeTask(taskId, change));
-    return this.getTask(taskId);
+    return refusing(this.#parts.read.getWritten(taskId));
   }
 
   async replayTask(taskId: TaskId, request: ReplayRequest = {}): Promise<TaskView> {
     await refusing(this.#parts.replay.replayTask(taskId, request));
-    return this.getTask(taskId);
+    return refusing(this.#parts.read.getWritten(taskId));
   }
 
   listQueues(page: PageRequest = {}, within = unconfined): Promise<Page<QueueView>> {
@@ -373,8 +373,12 @@ export class Engine implements SluiceApi {
     return refusing(listWorkers(this.#context.db.reads, page));
   }
 
-  async getWorker(workerId: WorkerId): Promise<WorkerView> {
-    const worker = await refusing(findWorker(this.#context.db.reads, workerId));
+  getWorker(workerId: WorkerId): Promise<WorkerView> {
+    return this.#findWorker(this.#context.db.reads, workerId);
+  }
+
+  async #findWorker(db: Queryable, workerId: WorkerId): Promise<WorkerView> {
+    const worker = await refusing(findWorker(db, workerId));
     if (worker === null) {
       throw new SluiceError('worker_not_found', `There is no worker ${workerId}.`);
     }
@@ -405,7 +409,7 @@ export class Engine implements SluiceApi {
     const known = await refusing(requestDrain(this.#context.db, workerId));
     if (!known) throw new SluiceError('worker_not_found', `There is no worker ${workerId}.`);
     this.#parts.news.tell({ kind: 'draining', workerId });
-    return this.getWorker(workerId);
+    return this.#findWorker(this.#context.db, workerId);
   }
 
   #list<Listed>(read: (db: Queryable, now: Instant) => Promise<Listed>): Promise<Listed> {

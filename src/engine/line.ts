@@ -1,3 +1,4 @@
+import { SlowReadError } from '../store/database.js';
 import { countLine, measureAges } from '../store/statistics.js';
 import { Cached } from './cached.js';
 import { instant, type EngineContext } from './context.js';
@@ -11,6 +12,7 @@ const freshForMs = 2_000;
 export class Line {
   readonly #counts: Cached<readonly LineCount[]>;
   readonly #ages: Cached<Ages>;
+  #lastCounts: readonly LineCount[] = [];
 
   constructor(context: EngineContext) {
     this.#counts = new Cached(freshForMs, () => countLine(context.db.reads, instant(context)));
@@ -25,8 +27,13 @@ export class Line {
     return this.#ages.get();
   }
 
+  /** As last counted, where Postgres takes too long to count: a pause must not look refused for that. */
   async countOf(queue: string): Promise<number> {
-    const counts = await this.counts();
+    const counts = await this.counts().catch((error: unknown) => {
+      if (error instanceof SlowReadError) return this.#lastCounts;
+      throw error;
+    });
+    this.#lastCounts = counts;
     return counts
       .filter((count) => count.queue === queue)
       .reduce((sum, { count }) => sum + count, 0);

@@ -45,6 +45,19 @@ export class Read {
     return task;
   }
 
+  /** After a write, which must not look refused: it waits neither for room nor for its turn among reads. */
+  async getWritten(taskId: TaskId): Promise<TaskView> {
+    const { db, answers } = this.#context;
+    const giveBack = answers.hold(taskBytes);
+    try {
+      const task = await findTask(db, taskId, false, instant(this.#context));
+      if (task === null) throw taskNotFound(taskId);
+      return task;
+    } finally {
+      giveBack();
+    }
+  }
+
   /** Queue and owner of a task never change, so that this holds for whatever is done with it next. */
   async refuseUnreached(taskId: TaskId, within: Confinement): Promise<void> {
     const place = await findPlace(this.#context.db, taskId);

@@ -2,7 +2,7 @@ import { ownBucket } from '../domain/token-bucket.js';
 import type { Buckets } from './buckets.js';
 import type { Queue } from './ready-lane.js';
 import type { ConfiguredQueue } from './ready-queue.js';
-import type { SharedLimits } from './shared-limits.js';
+import { sharedKey, type SharedLimits } from './shared-limits.js';
 
 /** What the limits of a queue are made of. */
 export interface Limits {
@@ -24,13 +24,18 @@ export function configureQueue(
   { nowMs, lastOut }: Present,
 ): boolean {
   if (queue.version !== null && version <= queue.version) return false;
-  const before = queue.own;
+  const { own: before, sharedKey: sharedBefore } = queue;
   const own = new Set(
     settings.limits.flatMap((limit) =>
       'use' in limit ? [] : [buckets.put(ownBucket(queue.name, limit.unit), limit, nowMs)],
     ),
   );
   for (const bucket of before) if (!own.has(bucket)) buckets.drop(bucket.name);
+  const named = shared.named(
+    settings.limits.flatMap((limit) => ('use' in limit ? [limit.use] : [])),
+  );
+  const areOwnSame = own.size === before.length && before.every((bucket) => own.has(bucket));
+  const areSame = areOwnSame && sharedKey(named) === sharedBefore;
   queue.configure({
     version,
     settings,
@@ -38,7 +43,8 @@ export function configureQueue(
     pausedUntilMs: nowMs + Math.ceil(pausedForMs ?? Number.POSITIVE_INFINITY),
     probes: probes === null ? null : { left: probes, afterOut: lastOut },
     own: [...own],
-    shared: shared.named(settings.limits.flatMap((limit) => ('use' in limit ? [limit.use] : []))),
+    shared: named,
+    limitsAfterOut: areSame ? queue.limitsAfterOut : lastOut,
   });
   return true;
 }

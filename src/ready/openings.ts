@@ -34,6 +34,8 @@ export class Openings {
 
   refund({ queue, cost, grant, number }: OutEntry): void {
     queue.refundProbe(number);
+    // Tokens go back to the limits that it paid.
+    if (number <= queue.limitsAfterOut) return;
     for (const bucket of queue.own) this.#note(queue, bucket.refund(cost, grant, this.nowMs));
     for (const { name, bucket } of queue.shared) {
       if ((bucket?.refund(cost, grant, this.nowMs) ?? 0) > 0) this.raisedShared.add(name);

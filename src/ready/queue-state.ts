@@ -33,6 +33,8 @@ export interface QueueConfiguration {
   /** Of the limits that are its own. */
   readonly own: readonly Bucket[];
   readonly shared: readonly SharedLimit[];
+  /** What left by then paid other limits than these: see `OutEntry.number`. */
+  readonly limitsAfterOut: number;
 }
 
 interface Told extends Omit<QueueConfiguration, 'version'> {
@@ -50,6 +52,7 @@ const nothingTold: Told = {
   probes: null,
   own: none,
   shared: none,
+  limitsAfterOut: 0,
   ageing: new AgeingTable(defaultAgeing),
   sharedKey: '',
   areDefaults: true,
@@ -124,6 +127,10 @@ export class QueueState<L extends QueueLane, E extends QueueEntry, P = L> {
   /** Sorted by name. */
   get shared(): readonly SharedLimit[] {
     return this.#told.shared;
+  }
+
+  get limitsAfterOut(): number {
+    return this.#told.limitsAfterOut;
   }
 
   get sharedKey(): string {

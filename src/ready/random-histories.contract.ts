@@ -4,6 +4,7 @@ import type { TaskId } from '../domain/ids.js';
 import { laneKey } from '../domain/lane.js';
 import { defaultQueueSettings } from '../domain/queue-settings.js';
 import { ManualClock } from '../runtime/clock.js';
+import { knownHistories } from './known-histories.contract.js';
 import {
   history,
   type Operation,
@@ -52,7 +53,7 @@ export async function agreeOnRandomHistories(
         await subject.queue.close();
       }
     }),
-    { numRuns },
+    { numRuns, examples: knownHistories.map((known) => [[...known]]) },
   );
 }
 

@@ -1,5 +1,5 @@
 import type { TaskId } from '../domain/ids.js';
-import { laneKey, type Lane } from '../domain/lane.js';
+import { everyType, laneKey, type Lane } from '../domain/lane.js';
 import { effectivePriority, rankOf, type Priority } from '../domain/priority.js';
 import {
   defaultQueueSettings,
@@ -48,12 +48,15 @@ interface Task {
   state: 'waiting' | 'taken' | 'running';
   grant: string;
   outSince: number;
-  /** The version of its queue when it was taken. */
+  /** The version of its queue when it was taken, and that of its list of limits. */
   takenUnder: number | null;
+  paidUnder: number | null;
 }
 
 interface Queue {
   version: number;
+  /** When its list of limits changed. */
+  limitsVersion: number;
   settings: QueueSettings;
   pausedUntil: number;
   probesLeft: number;
@@ -129,7 +132,7 @@ export class ReferenceReadyQueue implements ReadyQueue {
       const lane = { queue, taskType: 'unknown', capabilities: [] };
       const order = { eligibleAt: 0, orderedAt: 0, seq: 0, outSince: this.#nowMs() };
       const task = { taskId, queue, lane, priority: 'low', cost: {}, ...order } as const;
-      this.#tasks.push({ ...task, state: 'running', grant, takenUnder: null });
+      this.#tasks.push({ ...task, state: 'running', grant, takenUnder: null, paidUnder: null });
     }
     return true;
   }
@@ -218,9 +221,11 @@ export class ReferenceReadyQueue implements ReadyQueue {
         state === 'taken' && grants.some((one) => one.taskId === taskId && one.grant === grant),
     );
     this.#release(refunded, () => {
-      for (const { queue, cost, grant, takenUnder } of refunded) {
-        for (const bucket of this.#bucketsOf(queue)) bucket.refund(cost, grant);
-        if (takenUnder === this.#queue(queue).version) this.#queue(queue).probesLeft += 1;
+      for (const { queue: name, cost, grant, takenUnder, paidUnder } of refunded) {
+        const queue = this.#queue(name);
+        const paid = paidUnder === queue.limitsVersion ? this.#bucketsOf(name) : [];
+        for (const bucket of paid) bucket.refund(cost, grant);
+        if (takenUnder === queue.version) queue.probesLeft += 1;
       }
     });
   }
@@ -343,7 +348,7 @@ export class ReferenceReadyQueue implements ReadyQueue {
   #accept({ lane, ageMs, eligibleAtMs, ...rest }: Offer): 'accepted' {
     const order = { eligibleAt: this.#nowMs() - ageMs, orderedAt: eligibleAtMs };
     const place = { lane, queue: lane.queue, ...order };
-    const untaken = { grant: '', outSince: 0, takenUnder: null };
+    const untaken = { grant: '', outSince: 0, takenUnder: null, paidUnder: null };
     this.#tasks.push({ ...rest, ...place, ...untaken, state: 'waiting' });
     const queue = this.#queue(lane.queue);
     if (queue.turn === 0) queue.turn = ++this.#turns;
@@ -451,7 +456,9 @@ export class ReferenceReadyQueue implements ReadyQueue {
     );
     const heads = new Map<string, Task>();
     for (const task of matching.sort((a, b) => this.#compare(a, b))) {
-      if (!heads.has(laneKey(task.lane))) heads.set(laneKey(task.lane), task);
+      // A worker for every type sees wildcard lanes.
+      const lane = taskTypes === null ? { ...task.lane, taskType: everyType } : task.lane;
+      if (!heads.has(laneKey(lane))) heads.set(laneKey(lane), task);
     }
     return [...heads.values()];
   }
@@ -504,8 +511,8 @@ export class ReferenceReadyQueue implements ReadyQueue {
     queue.turn = ++this.#turns;
     queue.probesLeft -= 1;
     for (const bucket of this.#bucketsOf(task.queue)) bucket.spend(cost, grant);
-    const takenUnder = queue.version;
-    Object.assign(task, { state: 'taken', grant, outSince: this.#nowMs(), takenUnder });
+    const under = { takenUnder: queue.version, paidUnder: queue.limitsVersion };
+    Object.assign(task, { state: 'taken', grant, outSince: this.#nowMs(), ...under });
     return { taskId, grant, lane, priority, effectivePriority };
   }
 
@@ -516,6 +523,7 @@ export class ReferenceReadyQueue implements ReadyQueue {
   #queue(name: string): Queue {
     const queue = this.#queues.get(name) ?? {
       version: Number.NEGATIVE_INFINITY,
+      limitsVersion: Number.NEGATIVE_INFINITY,
       settings: defaultQueueSettings,
       pausedUntil: Number.NEGATIVE_INFINITY,
       probesLeft: never,
@@ -543,10 +551,12 @@ export class ReferenceReadyQueue implements ReadyQueue {
     const queue = this.#queue(name);
     if (version <= queue.version) return false;
     const before = this.#ownBucketNames(name);
+    const limitsBefore = this.#bucketNames(name).sort().join();
     const pausedUntil = settings.paused
       ? this.#nowMs() + (pausedForMs ?? never)
       : Number.NEGATIVE_INFINITY;
     Object.assign(queue, { version, settings, pausedUntil, probesLeft: probes ?? never });
+    if (this.#bucketNames(name).sort().join() !== limitsBefore) queue.limitsVersion = version;
     const after = this.#ownBucketNames(name);
     for (const bucket of before) if (!after.includes(bucket)) this.#buckets.delete(bucket);
     for (const limit of settings.limits) {

@@ -43,17 +43,46 @@ describeOnPostgres('slow reads', (server) => {
     await engine.close();
   });
 
+  it('R-HA2: do not make what was written look refused', async () => {
+    const database = { kind: 'postgres', url: server().url, patience: { readMs } } as const;
+    const engine = await openEngine({ database });
+    const queue = freshQueue();
+    const [paused, changed] = [freshQueue(), freshQueue()];
+    const worker = await TestWorker.register(engine);
+    await becomeDeadLetters(engine, worker, 1, queue);
+    const [dead] = (await engine.listDeadLetters({ queue })).items;
+    const [waiting] = await submitAll(engine, drafts(1, { queue: paused, taskType: 'idle' }));
+    if (dead === undefined || waiting === undefined) throw new Error('both are there');
+    // All connections for reads are taken, and those that wait for one are refused after a while.
+    const [former] = await server().sql<{ text: string }>(
+      `select pg_get_functiondef('sluice.error_code(json)'::regprocedure) as text`,
+    );
+    await server().sql(slowErrorCode);
+    const done = new AbortController();
+    const reading = Array.from({ length: 30 }, async () => {
+      while (!done.signal.aborted) {
+        await engine.listDeadLetters({ code: broken.code }).catch(() => null);
+      }
+    });
+    await expect(engine.getQueue(paused)).rejects.toMatchObject({ code: 'unavailable' });
+    expect((await engine.pauseQueue(paused)).settings.paused).toBe(true);
+    expect((await engine.putQueue(changed, { maxActive: 7 })).settings.maxActive).toBe(7);
+    expect((await engine.changeTask(waiting, { priority: 'high' })).priority).toBe('high');
+    expect((await engine.replayTask(dead.taskId)).taskId).toBe(dead.taskId);
+    expect((await engine.drainWorker(worker.workerId)).workerId).toBe(worker.workerId);
+    done.abort();
+    await Promise.all(reading);
+    await server().sql(former?.text ?? '');
+    await engine.close();
+  });
+
   it('R-HA2: do not hold up heartbeats, and get 503 with a hint after their time', async () => {
     const database = { kind: 'postgres', url: server().url, patience: { readMs } } as const;
     const engine = await openEngine({ database });
     const worker = await TestWorker.register(engine);
     await becomeDeadLetters(engine, worker, 3);
     // Every look at the code of an error takes longer than any read may.
-    await server().sql(
-      `create or replace function sluice.error_code(error json) returns text
-       language plpgsql immutable strict as $$
-       begin perform pg_sleep(60); return 'BROKEN'; end $$`,
-    );
+    await server().sql(slowErrorCode);
     const reads = Array.from({ length: 30 }, () =>
       engine.listDeadLetters({ code: broken.code }).catch((error: unknown) => error),
     );
@@ -82,6 +111,11 @@ describeOnPostgres('slow reads', (server) => {
     await engine.close();
   });
 });
+
+const slowErrorCode = `
+  create or replace function sluice.error_code(error json) returns text
+  language plpgsql immutable strict as $$
+  begin perform pg_sleep(60); return 'BROKEN'; end $$`;
 
 describe('slow reads on PGlite', () => {
   it('R-HA2: wait for one another, and a heartbeat for one of them at most', async () => {
@@ -142,8 +176,12 @@ describe('what health checks tell strangers', () => {
   });
 });
 
-async function becomeDeadLetters(engine: Engine, worker: TestWorker, count: number): Promise<void> {
-  const queue = freshQueue();
+async function becomeDeadLetters(
+  engine: Engine,
+  worker: TestWorker,
+  count: number,
+  queue = freshQueue(),
+): Promise<void> {
   await submitAll(engine, drafts(count, { taskType: 'failing', queue }));
   for (const task of await worker.take(count, { queues: [queue] })) {
     await worker.fail(task, { retriable: false });

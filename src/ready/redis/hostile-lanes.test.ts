@@ -3,6 +3,7 @@ import { startRedis } from '../../../test/support/services/redis-server.js';
 import { LocalBus } from '../../runtime/bus.js';
 import { ManualClock } from '../../runtime/clock.js';
 import { silentLog } from '../../runtime/log.js';
+import type { Lane } from '../../domain/lane.js';
 import type { Offer } from '../ready-queue.js';
 import { Workbench } from '../workbench.contract.js';
 import { openRedis } from './connection.js';
@@ -153,6 +154,60 @@ describe.each([
     expect(await costOf(restore)).toBeLessThan(mostSteps);
     expect(await costOf(() => bench.queue.listBehind())).toBeLessThan(mostSteps);
   }, 120_000);
+});
+
+describe('300 queues that are full, with 40 lanes each', () => {
+  let bench: Workbench;
+  let longest: Awaited<ReturnType<typeof openCounted>>['longest'];
+  const queues = Array.from({ length: 300 }, (_, index) => `q${index}`);
+  const taskTypes = Array.from({ length: 40 }, (_, index) => `t${index}`);
+  let offers: Offer[];
+
+  const costOf = async (call: () => Promise<unknown>): Promise<number> => {
+    longest.forget();
+    await call();
+    return longest.found().steps;
+  };
+
+  beforeAll(async () => {
+    ({ bench, longest } = await openCounted());
+    const limits = [{ unit: 'tokens', rate: 1_000, perSeconds: 1, burst: null }];
+    for (const queue of queues) await bench.configure({ maxConcurrency: 1, limits }, queue);
+    offers = queues.flatMap((queue) =>
+      taskTypes.map((taskType) => bench.task({ queue, taskType })),
+    );
+    await bench.offer(...offers);
+  }, 120_000);
+
+  afterAll(async () => {
+    for (const close of closing.splice(0).reverse()) await close();
+  });
+
+  it('R-HA3: their positions are one short script', async () => {
+    const last = queues.flatMap(
+      (queue) => offers.findLast(({ lane }) => lane.queue === queue)?.taskId ?? [],
+    );
+    const positions = () => Promise.all(last.map((id) => bench.queue.position(id, 1_000)));
+    expect(await costOf(positions)).toBeLessThan(mostSteps);
+  }, 60_000);
+
+  it('R-CH3 R-HA3: takes, ends and levels of all of them are short scripts, and miss nothing', async () => {
+    for (let round = 0; round < 2; round += 1) {
+      const running: { readonly taskId: Offer['taskId']; readonly lane: Lane }[] = [];
+      const take = async () => running.push(...(await bench.take({ taskTypes, count: 100 })));
+      // Lanes of queues that have opened are reopened by several takes.
+      for (let nth = 0; nth < 50 && running.length < queues.length; nth += 1) {
+        expect(await costOf(take)).toBeLessThan(mostSteps);
+      }
+      expect(new Set(running.map(({ lane }) => lane.queue)).size).toBe(queues.length);
+      expect(await bench.take({ taskTypes, count: 100 })).toEqual([]);
+      const ended = running.map(({ taskId, lane: { queue } }) => ({ taskId, queue }));
+      const finish = () =>
+        bench.queue.finish(ended.map((one) => ({ ...one, reserved: {}, usage: null })));
+      expect(await costOf(finish)).toBeLessThan(mostSteps);
+    }
+    expect(await costOf(() => bench.queue.levels())).toBeLessThan(mostSteps);
+  }, 60_000);
 });
 
 function finishedOf(taskId: Offer['taskId'] | undefined) {

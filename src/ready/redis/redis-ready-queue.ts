@@ -51,9 +51,9 @@ import { configure } from './scripts/configure.js';
 import { confirm } from './scripts/confirm.js';
 import { leave, listBehind, look } from './scripts/line.js';
 import { offer, windowsAtOnce } from './scripts/offer.js';
-import { finish, refund } from './scripts/release.js';
+import { finish, queuesAtOnce, refund } from './scripts/release.js';
 import { remove } from './scripts/remove.js';
-import { levels, listOut, live, missing, positions } from './scripts/seeing.js';
+import { levels, levelsAtOnce, listOut, live, missing, positions } from './scripts/seeing.js';
 import { take } from './scripts/take.js';
 import { SourceList } from './source-list.js';
 import { TakenParts } from './taken-parts.js';
@@ -77,7 +77,7 @@ export interface RedisReadyQueueOptions extends ScriptRunnerOptions {
 /** A script runs to its end before any other: so many things at once, and nobody waits long. */
 const atOnce = 1_000;
 
-const positionsAtOnce = 250;
+const positionsAtOnce = 200;
 
 /** Queues of an audit: about a millisecond. */
 const auditedAtOnce = 100;
@@ -268,10 +268,17 @@ export class RedisReadyQueue implements ReadyQueue {
    */
   async levels(): Promise<readonly BucketLevel[]> {
     return unlessAway<readonly BucketLevel[]>([], async () => {
-      const { generation, number } = this.#toldLevels;
-      const [now, last, told] = listOf(await this.#runner.run(levels, generation, number));
-      this.#toldLevels = { generation: String(now), number: String(last) };
-      return levelsOf(told);
+      const found: BucketLevel[] = [];
+      let isLast = false;
+      while (!isLast) {
+        const { generation, number } = this.#toldLevels;
+        const [now, last, told] = listOf(await this.#runner.run(levels, generation, number));
+        this.#toldLevels = { generation: String(now), number: String(last) };
+        const some = levelsOf(told);
+        found.push(...some);
+        isLast = some.length < levelsAtOnce;
+      }
+      return found;
     });
   }
 
@@ -360,22 +367,25 @@ export class RedisReadyQueue implements ReadyQueue {
     );
   }
 
-  async #tellGrants(script: Script, grants: readonly Grant[]): Promise<void> {
+  async #tellGrants(script: Script, grants: readonly Grant[], size = atOnce): Promise<void> {
     await unlessAway(undefined, async () => {
-      for (const part of inChunks(grants, atOnce)) {
+      for (const part of inChunks(grants, size)) {
         const [ids, given] = [part.map(({ taskId }) => taskId), part.map(({ grant }) => grant)];
-        this.#tellWakes((await this.#runner.run(script, ...ids, ...given)) ?? []);
+        const reply = await this.#runner.run(script, ...ids, ...given);
+        if (reply === 'split') await this.#tellGrants(script, part, queuesAtOnce);
+        else this.#tellWakes(reply ?? []);
       }
     });
   }
 
   /** What can't be told now is kept: each holds a slot of its queue until it is. */
-  async #tellFinished(finished: readonly KeptFinish[]): Promise<void> {
-    for (const part of inChunks(finished, atOnce)) {
+  async #tellFinished(finished: readonly KeptFinish[], size = atOnce): Promise<void> {
+    for (const part of inChunks(finished, size)) {
       const reply = await unlessAway('away', () =>
         this.#runner.run(finish, ...finishArguments(part, this.#runner.elapsedMs())),
       );
-      if (reply === 'away') this.#kept.keep(part.map((one) => ({ ...one, isResent: true })));
+      if (reply === 'split') await this.#tellFinished(part, queuesAtOnce);
+      else if (reply === 'away') this.#kept.keep(part.map((one) => ({ ...one, isResent: true })));
       else if (reply === 'closed') this.#kept.keep(part);
       else this.#tellWakes(reply);
     }

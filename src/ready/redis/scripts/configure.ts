@@ -106,6 +106,15 @@ local function replaceBuckets(given, former)
   end
 end
 
+local function usesSameLimits(settings, former)
+  local isUsed = {}
+  for _, limit in ipairs(former.limits) do isUsed[limit.bucket] = true end
+  for _, limit in ipairs(settings.limits) do
+    if not isUsed[limit.bucket] then return false end
+  end
+  return #settings.limits == #former.limits
+end
+
 -- Whether lanes stay in their source, at their level.
 local function keepsPlaces(settings, former)
   return settings.class == former.class and settings.lowToMedium == former.lowToMedium
@@ -178,6 +187,8 @@ local function configureQueue(given)
   local former = queue.settings
   if not isNewerThan(former, given) then return end
   queue.settings = settingsOf(given)
+  -- Grants up to this number paid other limits than these.
+  queue.settings.limitsSince = usesSameLimits(queue.settings, former) and former.limitsSince or meta.counter
   queue.probesLeft = queue.settings.probes or huge
   queue.hasLimits = #queue.settings.limits > 0
   queue.isChanged = true

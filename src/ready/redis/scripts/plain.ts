@@ -7,7 +7,7 @@ export const plain = String.raw`
 -- By name: the states as they were, and how many slots come back, of them so many of what runs.
 local plainStates, freedSlots, endedRuns = {}, {}, {}
 
--- The rest of them is loaded.
+-- The rest of them is loaded. Answers how many those are.
 local function findPlain(names)
   local new, configured = {}, {}
   for _, name in ipairs(names) do
@@ -24,6 +24,7 @@ local function findPlain(names)
     end
   end
   loadQueues(configured)
+  return #configured
 end
 
 local function freePlain(name, isConfirmed)

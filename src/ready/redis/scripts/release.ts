@@ -12,20 +12,23 @@ import { windows } from './windows.js';
 import { queues } from './queues.js';
 import { wakes } from './wakes.js';
 
+/** More queues that have settings are released from by several scripts: each may open lanes. */
+export const queuesAtOnce = 150;
+
 const releasing = String.raw`
 local gone, isGone = {}, {}
 -- Queues that had no place left, those whose own tokens changed, and those with more than before.
 local wereFull, haveChanged, haveRisen = {}, {}, {}
 local risenLimits = {}
 
--- Of all that are out among them, the queues are found; false for the others.
+-- Of all that are out among them, the queues are found; false for the others. Nil: they are too many.
 local function findQueues(records)
   local names, found = {}, {}
   for index, record in ipairs(records) do
     names[index] = isOut(record) and outQueue(record)
     found[#found + 1] = names[index] or nil
   end
-  findPlain(found)
+  if findPlain(found) > ${queuesAtOnce} then return nil end
   return names
 end
 
@@ -76,8 +79,14 @@ end
 const refundBody = String.raw`
 if not isOpen then return {} end
 
--- A later take was judged by what this one left: only the last one gives its tokens back.
+local function grantNumber(record)
+  return tonumber(string.match(outGrant(record), '%d+$'))
+end
+
+-- A later take was judged by what this one left: only the last one gives its tokens back, and only to the
+-- limits that it paid.
 local function giveTokensBack(queue, record)
+  if grantNumber(record) <= (queue.settings.limitsSince or 0) then return end
   local grant, cost = outGrant(record), parseCost(outCost(record))
   for _, limit in ipairs(queue.settings.limits) do
     local bucket = loadBucket(limit.bucket)
@@ -91,7 +100,7 @@ end
 -- Only under the version that it was taken under.
 local function giveProbeBack(queue, record)
   local olderGrants = queue.settings.olderGrants
-  if olderGrants and tonumber(string.match(outGrant(record), '%d+$')) > olderGrants then
+  if olderGrants and grantNumber(record) > olderGrants then
     queue.probesLeft = queue.probesLeft + 1
   end
 end
@@ -99,7 +108,9 @@ end
 -- Ids first, then their grants.
 local size = (#ARGV - 1) / 2
 local records = readRecords(ARGV, 2, 1 + size)
-for index, name in ipairs(findQueues(records)) do
+local names = findQueues(records)
+if not names then return 'split' end
+for index, name in ipairs(names) do
   local taskId, record, grant = ARGV[1 + index], records[index], ARGV[1 + size + index]
   if name and not isRunning(record) and outGrant(record) == grant and not isGone[taskId] then
     local queue = not plainStates[name] and loadQueue(name)
@@ -138,7 +149,9 @@ end
 -- of that.
 local size = (#ARGV - 1) / 2
 local records = readRecords(ARGV, 2, 1 + size)
-for index, name in ipairs(findQueues(records)) do
+local names = findQueues(records)
+if not names then return 'split' end
+for index, name in ipairs(names) do
   local taskId, record, text = ARGV[1 + index], records[index], ARGV[1 + size + index]
   local lineEnd = find(text, '\n', 1, true)
   local ending = lineEnd and sub(text, 1, lineEnd - 1) or text

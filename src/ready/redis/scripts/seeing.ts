@@ -31,17 +31,22 @@ end
 return { isLast and '' or found[2 * limit], listed }
 `;
 
+/** Told by one script. */
+export const levelsAtOnce = 500;
+
 const levelsBody = String.raw`
 local generation, after = ARGV[2], ARGV[3]
 
 if not isOpen then return { '', '0', {} } end
 if generation ~= meta.generation then after = '-inf' end
+local found = call('ZRANGEBYSCORE', changedKey, '(' .. after, '+inf', 'WITHSCORES', 'LIMIT', 0, ${levelsAtOnce})
 local levels = {}
-for _, name in ipairs(call('ZRANGEBYSCORE', changedKey, '(' .. after, '+inf')) do
-  local bucket = loadBucket(name)
-  append(levels, name, string.format('%.17g', bucket.level / bucket.token))
+for index = 1, #found, 2 do
+  local bucket = loadBucket(found[index])
+  append(levels, found[index], string.format('%.17g', bucket.level / bucket.token))
 end
-return { meta.generation, whole(meta.counter), levels }
+local isLast = #found < 2 * ${levelsAtOnce}
+return { meta.generation, isLast and whole(meta.counter) or found[#found], levels }
 `;
 
 /**
@@ -50,6 +55,8 @@ return { meta.generation, whole(meta.counter), levels }
  */
 const counting = String.raw`
 local maxLanesSeen = 250
+-- Of all queues that a script looks at.
+local lanesLeft = 500
 
 local function readEntry(window, index)
   if not window.isLong then return entryAfter(window, index * packedSize) end
@@ -82,8 +89,11 @@ end
 -- All of them, or as many as a script may look at.
 local function lanesOf(queue)
   local key = prefix .. 'lanes:' .. queue.name
-  local isMany = call('SCARD', key) > maxLanesSeen
-  local found = isMany and call('SRANDMEMBER', key, maxLanesSeen) or call('SMEMBERS', key)
+  local most = math.min(maxLanesSeen, lanesLeft)
+  if most == 0 then return {} end
+  local isMany = call('SCARD', key) > most
+  local found = isMany and call('SRANDMEMBER', key, most) or call('SMEMBERS', key)
+  lanesLeft = lanesLeft - #found
   loadLanes(found, 1)
   for index, key in ipairs(found) do found[index] = loadLane(key) end
   return found

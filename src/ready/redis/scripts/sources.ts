@@ -1,7 +1,7 @@
 import { savingWildcards, wildcards } from './wildcards.js';
 
-/** Of parked lanes so many are opened by one script. */
-export const maxReopened = 100;
+/** Parked lanes that one script opens, of all queues together. */
+const maxReopened = 100;
 
 /**
  * The sources that lanes are taken from. A source is all lanes of one task type, one capability set
@@ -169,9 +169,20 @@ local function promotesAt(lane, level)
   return first
 end
 
+-- When a head reaches this level, at which another one is: if it is older, it comes first from then on.
+local function catchesUpAt(lane, level)
+  local first = huge
+  for rank = level + 1, 2 do
+    local head = headOfWindow(lane, rank)
+    local at = head and head.eligibleAt + ageFor(lane.queue.settings, rank, level) or huge
+    if at > now then first = math.min(first, at) end
+  end
+  return first
+end
+
 -- When to look at the lane again, if nothing happens to it before.
-local function setAlarm(lane, level)
-  local at = math.min(promotesAt(lane, level), lane.lookAgainAt or huge)
+local function setAlarm(lane, level, catchesUp)
+  local at = math.min(promotesAt(lane, level), lane.lookAgainAt or huge, catchesUp or huge)
   lane.lookAgainAt = nil
   setScore(unsavedAlarms, lane, at < huge and at)
 end
@@ -230,9 +241,11 @@ local function openLane(lane)
 end
 
 local function parkLane(lane, untilMs)
-  local queue = lane.queue
-  if lane.hasNewHead or lane.isReopened or lane.lookAgainAt then
-    setAlarm(lane, levelOf(headOf(lane)))
+  local queue, level = lane.queue, levelOf(headOf(lane))
+  -- The head waits, but another one may not have to.
+  local catchesUp = catchesUpAt(lane, level)
+  if lane.hasNewHead or lane.isReopened or lane.lookAgainAt or catchesUp < huge then
+    setAlarm(lane, level, catchesUp)
   end
   local isNew = call('ZADD', prefix .. 'parked:' .. lane.source, untilMs < huge and untilMs or '+inf',
     lane.key) == 1
@@ -250,22 +263,28 @@ local function reopenLater(name)
   if call('EXISTS', prefix .. 'parked-of:' .. name) == 0 then return end
   call('RENAME', prefix .. 'parked-of:' .. name, prefix .. 'reopening-of:' .. name)
   call('SADD', prefix .. 'reopening', name)
-  call('HSET', metaKey, 'reopening', 1)
+  if not meta.isReopening then call('HSET', metaKey, 'reopening', 1) end
   meta.isReopening = true
 end
 
--- They are parked until they are opened.
+wild.reopenLeft = ${maxReopened}
+
+-- They are parked until they are opened. Answers also whether these are all.
 function wild.popReopened(name)
-  local keys = call('SPOP', prefix .. 'reopening-of:' .. name, ${maxReopened})
+  local most = wild.reopenLeft
+  if most == 0 then return {}, false end
+  local keys = call('SPOP', prefix .. 'reopening-of:' .. name, most)
+  wild.reopenLeft = wild.reopenLeft - #keys
   callWithAll('SADD', prefix .. 'parked-of:' .. name, keys)
-  return keys
+  return keys, #keys < most
 end
 
 -- Lanes of a queue that has opened, to be reopened now; the rest of many is left to later takes.
 local function parkedToOpen(queue)
   local name = queue.name
   local parkedKey, laterKey = prefix .. 'parked-of:' .. name, prefix .. 'reopening-of:' .. name
-  if queue.parked <= ${maxReopened} then
+  if queue.parked <= wild.reopenLeft then
+    wild.reopenLeft = wild.reopenLeft - queue.parked
     local keys = call('SMEMBERS', parkedKey)
     if meta.isReopening then append(keys, unpack(call('SMEMBERS', laterKey))) end
     return keys
@@ -275,7 +294,7 @@ local function parkedToOpen(queue)
   else
     reopenLater(name)
   end
-  return wild.popReopened(name)
+  return (wild.popReopened(name))
 end
 
 local function openParkedLanes(queue)

@@ -8,8 +8,8 @@ local function wakeLanes(keys, count)
 end
 
 local wakeQueue
--- More lanes than this are not named: whoever could take from the queue is woken.
-local maxWoken = 100
+-- More lanes than this are not named, of one queue and in all: a worker that could take from the queue is woken.
+local maxWoken, namesLeft = 100, 500
 
 do
 -- One at least when it opens by itself later: who waits has to learn the new wait. One is enough
@@ -27,7 +27,9 @@ function wakeQueue(queue)
   if count == 0 then return end
   saveEmptied()
   local key = prefix .. 'lanes:' .. queue.name
-  local isMany = call('SCARD', key) > maxWoken
+  local size = call('SCARD', key)
+  local isMany = size > math.min(maxWoken, namesLeft)
+  if not isMany then namesLeft = namesLeft - size end
   wakeLanes(isMany and { queue.name .. '\n*\n' } or call('SMEMBERS', key), count)
 end
 end

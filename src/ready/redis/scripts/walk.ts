@@ -1,5 +1,3 @@
-import { maxReopened } from './sources.js';
-
 /**
  * The walk of a take over the lanes that the worker can do, best first. It goes by nodes:
  *
@@ -20,7 +18,7 @@ local enterWalk, nextInWalk, parkInWalk, reopenParked, reopenSome
 local dueIn, walkOverSources, walkOverNamed, saveWalk
 
 do
-local dueLeft, looksLeft = 200, 300
+local dueLeft, looksLeft, readsLeft = 200, 250, count + 200
 -- Of many sources the first lane of each is read first.
 local firstBatch = #ARGV - firstKey < 50 and 3 or 1
 
@@ -120,6 +118,7 @@ local function advance(source)
 end
 
 local function lookAtFirstOf(source)
+  readsLeft = readsLeft - 1
   local lane = loadLane(source.found[source.at])
   lane.storedScore = source.score
   removeFirstNode(source)
@@ -133,7 +132,7 @@ function nextInWalk()
   while true do
     local node = firstNode()
     if not node then return nil end
-    if looksLeft <= 0 then
+    if looksLeft <= 0 or readsLeft <= 0 then
       isCutShort = true
       return nil
     end
@@ -184,25 +183,28 @@ function reopenParked(queue)
   end
 end
 
--- Of a queue that has opened and had many parked lanes.
+-- Of queues that have opened and had many parked lanes.
 function reopenSome()
-  local name = call('SRANDMEMBER', prefix .. 'reopening')
-  if not name then
-    call('HDEL', metaKey, 'reopening')
-    meta.isReopening = false
-    return
+  while wild.reopenLeft > 0 do
+    local name = call('SRANDMEMBER', prefix .. 'reopening')
+    if not name then
+      call('HDEL', metaKey, 'reopening')
+      meta.isReopening = false
+      return
+    end
+    isCutShort = true
+    local keys, areAll = wild.popReopened(name)
+    loadLanes(keys, 1)
+    for _, key in ipairs(keys) do
+      local lane = loadLane(key)
+      lane.wasParked = true
+      reopen(lane)
+    end
+    if areAll then
+      call('SREM', prefix .. 'reopening', name)
+      if call('SREM', prefix .. 'reopening-again', name) == 1 then return reopenLater(name) end
+    end
   end
-  isCutShort = true
-  local keys = wild.popReopened(name)
-  loadLanes(keys, 1)
-  for _, key in ipairs(keys) do
-    local lane = loadLane(key)
-    lane.wasParked = true
-    reopen(lane)
-  end
-  if #keys == ${maxReopened} then return end
-  call('SREM', prefix .. 'reopening', name)
-  if call('SREM', prefix .. 'reopening-again', name) == 1 then reopenLater(name) end
 end
 
 -- Levels and openings that changed by time alone. So many at once: a script must be short, and the
