@@ -2,6 +2,7 @@ import { InvalidArgumentError, Option } from 'commander';
 import type { JsonObject } from '../domain/json.js';
 import { priorities } from '../domain/priority.js';
 import { bounds } from '../protocol/bounds.js';
+import { logFormats, logLevels } from '../runtime/log-format.js';
 import type { ListInclude } from '../protocol/tasks-api.js';
 
 export function priorityOption(flags: string, description: string): Option {
@@ -12,6 +13,19 @@ export function limitOption(fallback: number): Option {
   return new Option('--limit <n>', 'how many at most')
     .default(fallback)
     .argParser(wholeNumber(1, bounds.pageSize));
+}
+
+export function logLevelOption(): Option {
+  return new Option('--log-level <level>', 'what to log; debug shows where a handler threw')
+    .env('SLUICE_LOG_LEVEL')
+    .choices(logLevels)
+    .default('info');
+}
+
+export function logFormatOption(): Option {
+  return new Option('--log-format <format>', 'pretty in a terminal, else json')
+    .env('SLUICE_LOG_FORMAT')
+    .choices(logFormats);
 }
 
 export function includeOption(): Option {

@@ -41,7 +41,7 @@ describe('the command line, as a person uses it', () => {
 
   it('submits, waits, lists, explains and replays', async () => {
     const { url } = await startServer();
-    await startWorker(url);
+    const worker = await startWorker(url);
 
     const submit = ['submit', 'words', '--params', '{"text":"to be or not"}', '--url', url];
     const waited = await runCli([...submit, '--wait', '--queue', 'gpt-4o', '--priority', 'high']);
@@ -77,6 +77,15 @@ describe('the command line, as a person uses it', () => {
     const failed = await runCli(['submit', 'reject', '--wait', '--url', url]);
     expect(failed).toMatchObject({ code: 1, stdout: '' });
     expect(failed.stderr).toContain('The task ended as dead_letter: NO_MODEL: no such model');
+    const [warning] = await worker.waitForLine(/^\{.*"msg":"attempt failed"\}$/);
+    expect(JSON.parse(warning)).toMatchObject({
+      level: 40,
+      task_type: 'reject',
+      attempt: 1,
+      code: 'NO_MODEL',
+      message: 'no such model',
+      next: 'dead letter: NO_MODEL is not retried',
+    });
     expect((await runCli(['dlq', '--url', url])).stdout).toMatch(
       /reject .* dead_letter .* NO_MODEL/,
     );

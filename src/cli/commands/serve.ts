@@ -37,7 +37,8 @@ export function serveCommand(program: Command): void {
     .option('--trust-proxy <networks>', serveSettings.trustProxy.meaning)
     .option('--max-connections <n>', `${serveSettings.maxConnections.meaning} (10,000)`)
     .option('--drain-seconds <seconds>', `${serveSettings.drainMs.meaning} (5)`)
-    .option('--log-level <level>', serveSettings.logLevel.meaning)
+    .option('--log-level <level>', `${serveSettings.logLevel.meaning} (info)`)
+    .option('--log-format <format>', serveSettings.logFormat.meaning)
     .option('--log-payloads', serveSettings.logPayloads.meaning);
   withScaleOptions(withRedisOption(withDatabaseOptions(command))).action(async () =>
     runServe(command),
@@ -46,7 +47,7 @@ export function serveCommand(program: Command): void {
 
 async function runServe(command: Command): Promise<void> {
   const config = await loadServeConfig(command);
-  const [{ serve }, { createLog }] = await Promise.all([
+  const [{ serve }, { createLog, logDestination }] = await Promise.all([
     import('../../server/serve.js'),
     import('../../runtime/log.js'),
   ]);
@@ -81,7 +82,7 @@ async function runServe(command: Command): Promise<void> {
     scaling: config.scaling.settings,
     ...(provisioner === undefined ? {} : { provisioner }),
     maxConnections: config.maxConnections,
-    log: createLog(logLevel),
+    log: createLog(logLevel, logDestination(config.logFormat)),
     ...(config.logPayloads ? { logPayloads: {} } : {}),
     onStandby: (message) => standbys.push(message),
   }).catch((error: unknown) => {

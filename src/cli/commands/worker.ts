@@ -1,7 +1,7 @@
 import { Option, type Command } from 'commander';
 import { workerConflicts } from '../../domain/setting-conflicts.js';
 import { CliError } from '../failure.js';
-import { names, wholeNumber } from '../options.js';
+import { logFormatOption, logLevelOption, names, wholeNumber } from '../options.js';
 import { apiKeyOption, urlOption } from '../remote.js';
 import type { WorkerCommandOptions } from '../worker/options.js';
 
@@ -57,6 +57,8 @@ export function workerCommand(program: Command): void {
       wholeNumber(0, 65_535),
     )
     .option('--metrics-host <host>', 'where to listen for it', '127.0.0.1')
+    .addOption(logLevelOption())
+    .addOption(logFormatOption())
     .addOption(new Option('--child <n>').argParser(wholeNumber(1, 1_000)).hideHelp())
     .action(runWorker);
 }
