@@ -302,6 +302,16 @@ export function checkServeConfig(sources: ConfigSources): CheckedConfig {
   return { kind: 'valid', config: toConfig(given, sources) };
 }
 
+/** Where a server with these settings listens; other settings are not looked at. */
+export function checkAddress(
+  sources: ConfigSources,
+): Pick<ServeConfig, 'host' | 'port'> & { readonly problems: readonly string[] } {
+  const problems: string[] = [];
+  const host = readSetting('host', serveSettings.host, sources, problems);
+  const port = readSetting('port', serveSettings.port, sources, problems);
+  return { host, port, problems };
+}
+
 /** For people to read: nothing in it is secret. */
 export function describeServeConfig(config: ServeConfig): Readonly<Record<string, string>> {
   const { database, redisUrl } = config;

@@ -148,6 +148,17 @@ function explain(error: unknown, port: number): unknown {
       cause: error,
     });
   }
+  if (name === 'NotOurTurnError') {
+    return new CliError(
+      `Refused to start, as --no-wait asks: another process serves this database.`,
+      {
+        next:
+          'Leave out --no-wait to stand by and take over when it ends. With a Postgres server and the same ' +
+          'REDIS_URL for each of them, any number of servers serve at once.',
+        cause: error,
+      },
+    );
+  }
   if (name === 'NoKeysError') {
     return new CliError(message, {
       next: 'Make one first: sluice keys create --name admin --scopes admin',
