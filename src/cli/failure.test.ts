@@ -16,6 +16,10 @@ describe('what a person sees when a command fails', () => {
     expect(describeFailure(new SluiceError('unauthorized', 'No'), false)).toContain(
       'SLUICE_API_KEY',
     );
+    const noServer = new SluiceError('unavailable', 'Away', { cause: new Error('refused') });
+    expect(describeFailure(noServer, false)).toContain('"sluice serve"');
+    const noPostgres = new SluiceError('unavailable', 'Postgres is away');
+    expect(describeFailure(noPostgres, false)).not.toContain('sluice serve');
     const later = new SluiceError('refused', 'Full', { retryAfterSeconds: 7 });
     expect(describeFailure(later, false)).toBe('Full\nTry again in 7 s.');
     expect(describeFailure(new CliError('No', { next: 'Do this.' }), false)).toBe('No\nDo this.');

@@ -39,14 +39,17 @@ function describeRefusal(error: SluiceError): string {
   return [error.message, ...fields, ...nextStep(error)].join('\n');
 }
 
-function nextStep({ code, retryAfterSeconds }: SluiceError): string[] {
+function nextStep({ code, retryAfterSeconds, cause }: SluiceError): string[] {
   switch (code) {
     case 'unauthorized':
       return ['Set SLUICE_API_KEY to a valid key; "sluice keys create" makes one.'];
     case 'forbidden':
       return ['Set SLUICE_API_KEY to a key that may do this.'];
     case 'unavailable':
-      return ['Is it running? Start one with "sluice serve", or say where it is with --url.'];
+      // With a cause no server answered; without one a server did, and lacks what it needs.
+      return cause === undefined
+        ? ['The server runs. "sluice doctor", where it runs, says what it lacks.']
+        : ['Is it running? Start one with "sluice serve", or say where it is with --url.'];
     case 'refused':
       return retryAfterSeconds === null ? [] : [`Try again in ${retryAfterSeconds} s.`];
     default:

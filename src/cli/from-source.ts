@@ -8,6 +8,9 @@ import { CliError } from './failure.js';
 
 const sourceRoot = join(import.meta.dirname, '../..');
 
+/** Not offered by the installed package, which leaves the source out; who names it reads why. */
+export const fromSource = { hidden: !existsSync(join(sourceRoot, 'lab')) };
+
 /** A command whose words are read by the program that it runs, `--help` among them. */
 export function handedOn(command: Command): Command {
   return command.argument('[words...]').allowUnknownOption().helpOption(false);

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import type { ScalingSettings } from '../domain/scaling.js';
 import type { ScaleConfig } from '../runtime/scale-settings.js';
 import type { Provisioner } from '../server/provisioner/provisioner.js';
+import { fromHere } from './server-url.js';
 
 const drainSeconds = 30;
 /** What a process may take beyond the drain itself. */
@@ -60,9 +61,4 @@ function workerArgs({ number, prefix, url, module }: Started, settings: ScalingS
     ...given('--queues', offer.queues),
     ...given('--capabilities', offer.capabilities),
   ];
-}
-
-/** A server that listens on every address is reached on its own. */
-function fromHere(url: string): string {
-  return url.replace('//0.0.0.0:', '//127.0.0.1:').replace('//[::]:', '//[::1]:');
 }

@@ -1,7 +1,9 @@
 import { InvalidArgumentError, Option } from 'commander';
-import type { JsonObject } from '../domain/json.js';
+import { isUuid, type TaskId } from '../domain/ids.js';
 import { priorities } from '../domain/priority.js';
 import { bounds } from '../protocol/bounds.js';
+import { taskIdFromWire } from '../protocol/common-wire.js';
+import { logFormats, logLevels } from '../runtime/log-format.js';
 import type { ListInclude } from '../protocol/tasks-api.js';
 
 export function priorityOption(flags: string, description: string): Option {
@@ -12,6 +14,19 @@ export function limitOption(fallback: number): Option {
   return new Option('--limit <n>', 'how many at most')
     .default(fallback)
     .argParser(wholeNumber(1, bounds.pageSize));
+}
+
+export function logLevelOption(): Option {
+  return new Option('--log-level <level>', 'what to log; debug shows where a handler threw')
+    .env('SLUICE_LOG_LEVEL')
+    .choices(logLevels)
+    .default('info');
+}
+
+export function logFormatOption(): Option {
+  return new Option('--log-format <format>', 'pretty in a terminal, else json')
+    .env('SLUICE_LOG_FORMAT')
+    .choices(logFormats);
 }
 
 export function includeOption(): Option {
@@ -36,17 +51,28 @@ export function wholeNumber(min: number, max: number): (text: string) => number 
   };
 }
 
-export function jsonObject(text: string): JsonObject {
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch (error) {
-    throw new InvalidArgumentError(`It is not JSON: ${(error as Error).message}.`);
+const unitsMs: Readonly<Record<string, number>> = {
+  s: 1_000,
+  m: 60_000,
+  h: 3_600_000,
+  d: 86_400_000,
+};
+
+/** 30s, 10m, 2h or 1d, in milliseconds. */
+export function duration(text: string): number {
+  const [, count, unit = ''] = /^([1-9]\d{0,5})([smhd])$/.exec(text) ?? [];
+  const unitMs = unitsMs[unit];
+  if (unitMs === undefined) {
+    throw new InvalidArgumentError('It must be a whole number and s, m, h or d, like 10m.');
   }
-  if (typeof value === 'object' && value !== null && !Array.isArray(value)) {
-    return value as JsonObject;
-  }
-  throw new InvalidArgumentError(`It must be a JSON object, like '{"text":"hello"}'.`);
+  return Number(count) * unitMs;
+}
+
+/** An argument that names a task. */
+export function taskId(text: string): TaskId {
+  const id = taskIdFromWire(text);
+  if (isUuid(id)) return id;
+  throw new InvalidArgumentError('It must be the whole id of a task, as "sluice tasks" lists it.');
 }
 
 export function names(text: string): string[] {

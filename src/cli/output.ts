@@ -1,5 +1,6 @@
 import { styleText } from 'node:util';
 import Table from 'cli-table3';
+import { gap, layOut, type Column } from './table-layout.js';
 
 type Style = Parameters<typeof styleText>[0];
 
@@ -21,21 +22,25 @@ export function paint(style: Style, text: string): string {
   return isPlain ? text : styleText(style, text);
 }
 
-export interface Column {
-  readonly title: string;
-  /** Numbers stand under each other. */
-  readonly align?: 'right';
+/** Within the width of the terminal, or of COLUMNS; a file or a program gets every column whole. */
+export function printTable(columns: readonly Column[], rows: readonly (readonly string[])[]): void {
+  const shown = layOut(columns, rows, screenWidth());
+  const cellsOf = (row: readonly string[]) => shown.map(({ index }) => row[index] ?? '');
+  const table = new Table({
+    head: cellsOf(columns.map(({ title }) => paint('dim', title))),
+    colAligns: shown.map(({ index }) => columns[index]?.align ?? 'left'),
+    colWidths: shown.map(({ width }) => width + gap),
+    chars: noLines,
+    style: { head: [], border: [], 'padding-left': 0, 'padding-right': gap },
+  });
+  table.push(...rows.map(cellsOf));
+  for (const line of table.toString().split('\n')) printLine(line.trimEnd());
 }
 
-export function printTable(columns: readonly Column[], rows: readonly (readonly string[])[]): void {
-  const table = new Table({
-    head: columns.map(({ title }) => paint('dim', title)),
-    colAligns: columns.map(({ align }) => align ?? 'left'),
-    chars: noLines,
-    style: { head: [], border: [], 'padding-left': 0, 'padding-right': 2 },
-  });
-  table.push(...rows.map((row) => [...row]));
-  for (const line of table.toString().split('\n')) printLine(line.trimEnd());
+function screenWidth(): number {
+  if (process.stdout.isTTY) return process.stdout.columns;
+  const columns = Number(process.env.COLUMNS);
+  return columns > 0 ? columns : Infinity;
 }
 
 /** Names and what they are, one to a line. */

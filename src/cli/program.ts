@@ -1,6 +1,7 @@
 import { createRequire } from 'node:module';
 import { Command } from 'commander';
 import { benchCommand } from './commands/bench.js';
+import { cancelCommand } from './commands/cancel.js';
 import { demoCommand } from './commands/demo.js';
 import { dlqCommand } from './commands/dlq.js';
 import { doctorCommand } from './commands/doctor.js';
@@ -34,6 +35,7 @@ export function buildProgram(): Command {
   workerCommand(program);
   submitCommand(program);
   taskCommand(program);
+  cancelCommand(program);
   tasksCommand(program);
   taskTypesCommand(program);
   queuesCommand(program);

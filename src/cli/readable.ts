@@ -29,3 +29,8 @@ const styles: Readonly<Record<TaskState, Parameters<typeof paint>[0]>> = {
 export function readableState(state: TaskState): string {
   return paint(styles[state], state);
 }
+
+/** For a cell of a table: what a service answered may have lines and control characters of its own. */
+export function oneLine(text: string): string {
+  return text.replaceAll(/[\s\p{Cc}]+/gu, ' ').trim();
+}

@@ -1,5 +1,7 @@
 import { Option, type Command } from 'commander';
 import type { SluiceApi } from '../protocol/api.js';
+import { loadServerUrl } from './serve-config.js';
+import { defaultUrl } from './server-url.js';
 
 export interface RemoteOptions {
   readonly url: string;
@@ -7,12 +9,24 @@ export interface RemoteOptions {
   readonly json?: boolean;
 }
 
-export const defaultUrl = 'http://127.0.0.1:7700';
+/** Of a command that talks to a server: where it is, and with which key. */
+export function withServerOptions(command: Command): Command {
+  return command
+    .addOption(
+      new Option(
+        '--url <url>',
+        `where the server answers (host and port in sluice.config.json, else ${defaultUrl})`,
+      ).env('SLUICE_URL'),
+    )
+    .addOption(apiKeyOption())
+    .hook('preAction', fillUrl);
+}
 
-export function urlOption(): Option {
-  return new Option('--url <url>', 'where the server answers')
-    .env('SLUICE_URL')
-    .default(defaultUrl);
+async function fillUrl(_: Command, command: Command): Promise<void> {
+  const { url } = command.opts<{ url?: string }>();
+  // An empty variable is how a shell says that there is none.
+  if (url !== undefined && url !== '') return;
+  command.setOptionValueWithSource('url', await loadServerUrl(), 'config');
 }
 
 /** A flag is seen by whoever lists processes: the variable is the better place. */
@@ -22,12 +36,12 @@ export function apiKeyOption(): Option {
   );
 }
 
-/** Of a command that asks a server: where it is, and whether a program reads the answer. */
+/** Of a command that asks a server: also whether a program reads the answer. */
 export function withRemoteOptions(command: Command): Command {
-  return command
-    .addOption(urlOption())
-    .addOption(apiKeyOption())
-    .option('--json', 'the answer as the API gives it, for programs');
+  return withServerOptions(command).option(
+    '--json',
+    'the answer as the API gives it, for programs',
+  );
 }
 
 /** Loads neither a database nor a web server. */

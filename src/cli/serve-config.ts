@@ -1,12 +1,14 @@
 import { readFile } from 'node:fs/promises';
 import { Option, type Command, type OptionValues } from 'commander';
 import {
+  checkAddress,
   checkServeConfig,
   serveSettings,
   type ConfigSources,
   type ServeConfig,
 } from '../runtime/config.js';
 import { CliError } from './failure.js';
+import { urlOf } from './server-url.js';
 
 const defaultFile = 'sluice.config.json';
 
@@ -30,8 +32,20 @@ export async function loadServeConfig(command: Command): Promise<ServeConfig> {
   const file = await readConfigFile(typeof path === 'string' ? path : null);
   const checked = checkServeConfig({ flags: bySetting(spoken), env: process.env, file });
   if (checked.kind === 'valid') return checked.config;
-  const problems = checked.problems.map((problem) => `  - ${problem}`);
-  throw new CliError(['The settings are not valid:', ...problems].join('\n'), { exitCode: 2 });
+  throw invalid(checked.problems);
+}
+
+/** Where the server of this folder answers, by the environment and the file. */
+export async function loadServerUrl(): Promise<string> {
+  const file = await readConfigFile(null);
+  const { host, port, problems } = checkAddress({ flags: {}, env: process.env, file });
+  if (problems.length > 0) throw invalid(problems);
+  return urlOf(host, port);
+}
+
+function invalid(problems: readonly string[]): CliError {
+  const lines = problems.map((problem) => `  - ${problem}`);
+  return new CliError(['The settings are not valid:', ...lines].join('\n'), { exitCode: 2 });
 }
 
 /** Not the defaults of commander: whether somebody said it decides who wins. */

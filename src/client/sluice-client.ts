@@ -157,9 +157,12 @@ export class SluiceClient implements AsyncDisposable {
 
   #submitted<Result>(outcome: SubmitOutcome | undefined): SubmittedTask<Result> {
     if (outcome === undefined) throw new Error('Fewer answers than submitted tasks');
-    return outcome.kind === 'accepted'
-      ? { kind: 'accepted', handle: new TaskHandle<Result>(outcome.receipt.taskId, this.api) }
-      : { kind: 'refused', error: new SluiceError(outcome.code, outcome.detail, outcome) };
+    if (outcome.kind === 'accepted') {
+      const { receipt } = outcome;
+      const handle = new TaskHandle<Result>(receipt.taskId, this.api, receipt);
+      return { kind: 'accepted', handle };
+    }
+    return { kind: 'refused', error: new SluiceError(outcome.code, outcome.detail, outcome) };
   }
 }
 

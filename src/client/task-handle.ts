@@ -2,7 +2,13 @@ import type { AttemptError } from '../domain/attempt-error.js';
 import type { TaskId } from '../domain/ids.js';
 import { hasEnded, type TaskState } from '../domain/task-state.js';
 import { bounds } from '../protocol/bounds.js';
-import type { Cancellation, TaskApi, TaskView } from '../protocol/tasks-api.js';
+import type {
+  Cancellation,
+  Explanation,
+  Receipt,
+  TaskApi,
+  TaskView,
+} from '../protocol/tasks-api.js';
 import { outlastingOutages } from './outlasting-outages.js';
 import type { Serialized } from './serialized.js';
 
@@ -45,10 +51,13 @@ export interface ResultOptions {
 export class TaskHandle<Result> {
   readonly id: TaskId;
   readonly #api: TaskApi;
+  readonly #accepted: Receipt | null;
 
-  constructor(id: TaskId, api: TaskApi) {
+  /** `accepted`: what its submit was answered, if it was submitted here. */
+  constructor(id: TaskId, api: TaskApi, accepted: Receipt | null = null) {
     this.id = id;
     this.#api = api;
+    this.#accepted = accepted;
   }
 
   /** Resolves when it completed; throws `TaskFailedError` when it ended otherwise. */
@@ -78,8 +87,28 @@ export class TaskHandle<Result> {
     return this.#api.getTask(this.id);
   }
 
+  /** Why it is not running, its position in its queue and how long it will wait, about. */
+  explain(): Promise<Explanation> {
+    return this.#api.explainTask(this.id);
+  }
+
+  /**
+   * The receipt of its submit, with its state, position and estimated wait as they are now. `created` is
+   * false when another submit made the task.
+   */
+  async receipt(): Promise<Receipt> {
+    const { status, queuePosition, estimatedWaitSeconds } = await this.explain();
+    const accepted = this.#accepted ?? receiptOf(await this.status());
+    return { ...accepted, status, queuePosition, estimatedWaitSeconds };
+  }
+
   /** A handler that runs is told through its signal. */
   cancel(): Promise<Cancellation> {
     return this.#api.cancelTask(this.id);
   }
+}
+
+function receiptOf({ taskId, status, queue, priority, traceId, createdAt }: TaskView): Receipt {
+  const unknown = { queuePosition: null, estimatedWaitSeconds: null, created: false };
+  return { taskId, status, queue, priority, traceId, createdAt, ...unknown };
 }

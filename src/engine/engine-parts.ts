@@ -9,6 +9,7 @@ import { Claim } from './claim.js';
 import { ClusterEvents } from './cluster-events.js';
 import type { EngineContext } from './context.js';
 import { EndAttempts } from './end-attempts.js';
+import { Estimate } from './estimate.js';
 import { Explain } from './explain.js';
 import { Feeder } from './feeder.js';
 import { Fleet } from './fleet.js';
@@ -124,7 +125,7 @@ export function joinParts(
   const cancel = new Cancel(context, { fleet, news, feeder, slots });
   const replay = new Replay(context, feeder);
   const read = new Read(context);
-  const explain = new Explain(context, read);
+  const explain = new Explain(context, read, new Estimate(context, queues, throughput));
   const health = new Health(context, explain, hearing);
   const line = new Line(context);
   const scaler = new Scaler(context, {

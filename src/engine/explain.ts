@@ -12,6 +12,7 @@ import { findQueue } from '../store/queues.js';
 import { findWaitsFor } from '../store/read-tasks.js';
 import { findActiveWorkers } from '../store/workers.js';
 import { approximateNow, instant, type EngineContext } from './context.js';
+import type { Estimate } from './estimate.js';
 import {
   firstOf,
   heldUpReasons,
@@ -32,17 +33,24 @@ type QueueNow = LimitsNow & { readonly circuit: Circuit; readonly running: numbe
 export class Explain {
   readonly #context: EngineContext;
   readonly #read: Read;
+  readonly #estimate: Estimate;
 
-  constructor(context: EngineContext, read: Read) {
+  constructor(context: EngineContext, read: Read, estimate: Estimate) {
     this.#context = context;
     this.#read = read;
+    this.#estimate = estimate;
   }
 
   async explainTask(taskId: TaskId): Promise<Explanation> {
     const task = await this.#read.getTask(taskId, false);
     const { status } = task;
-    if (hasEnded(status) || isLeased(status)) return { taskId, status, reasons: [] };
-    const now = await this.#limitsNow(task.queue);
+    if (hasEnded(status) || isLeased(status)) {
+      return { taskId, status, reasons: [], queuePosition: null, estimatedWaitSeconds: null };
+    }
+    const { queue, cost } = task;
+    const queuePosition = await this.#context.ready.position(taskId, countedPositions);
+    const estimatedWaitSeconds = await this.#estimate.waitSeconds(queue, queuePosition, cost ?? {});
+    const now = await this.#limitsNow(queue);
     const waitsFor =
       status === 'pending' ? await findWaitsFor(this.#context.db.reads, taskId) : null;
     const isInLine = status === 'queued';
@@ -55,10 +63,17 @@ export class Explain {
       ...concurrencyReason(now),
       ...(isInLine ? await this.#limitReasons(task, workers, now) : []),
       ...workerReason(task, workers, now.nowMs),
-      ...(await this.#positionReason(task)),
+      ...positionReason(queue, queuePosition),
     ];
-    const notes = uncountedNotes(task.cost ?? {}, now);
-    return { taskId, status, reasons, ...(notes.length === 0 ? {} : { notes }) };
+    const notes = uncountedNotes(cost ?? {}, now);
+    return {
+      taskId,
+      status,
+      reasons,
+      queuePosition,
+      estimatedWaitSeconds,
+      ...(notes.length === 0 ? {} : { notes }),
+    };
   }
 
   async #limitsNow(queue: string): Promise<QueueNow> {
@@ -93,13 +108,12 @@ export class Explain {
       'It is in line behind all that is ready of its kind, and comes in when those are taken.';
     return [{ kind: 'no_room', detail }];
   }
+}
 
-  async #positionReason({ taskId, queue }: TaskView): Promise<WaitReason[]> {
-    const position = await this.#context.ready.position(taskId, countedPositions);
-    if (position === null || position === 0) return [];
-    const count = position === countedPositions ? `${String(position)} or more` : String(position);
-    return [{ kind: 'behind', detail: `${count} tasks of queue ${queue} come before it.` }];
-  }
+function positionReason(queue: string, position: number | null): WaitReason[] {
+  if (position === null || position === 0) return [];
+  const count = position === countedPositions ? `${String(position)} or more` : String(position);
+  return [{ kind: 'behind', detail: `${count} tasks of queue ${queue} come before it.` }];
 }
 
 function pendingReason(task: TaskView, waitsFor: WaitsFor | null): WaitReason[] {

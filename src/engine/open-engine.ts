@@ -56,6 +56,8 @@ export interface OpenEngineOptions {
   readonly random?: () => number;
 }
 
+const notOurTurn = 'Another process serves this database, and this one was told not to wait.';
+
 /** Another process serves this database, and this one was told not to wait, or could wait for ever. */
 export class NotOurTurnError extends Error {
   override readonly name = 'NotOurTurnError';
@@ -89,8 +91,9 @@ async function openOn(options: OpenEngineOptions, context: EngineContext): Promi
     options.onStandby?.(message);
   });
   await engine.begin();
-  const refusal = engine.mixture() ?? (options.waitForTurn === false ? standby.at(0) : undefined);
-  if (refusal === undefined) return engine;
+  const mustLeave = options.waitForTurn === false && standby.length > 0;
+  const refusal = engine.mixture() ?? (mustLeave ? notOurTurn : null);
+  if (refusal === null) return engine;
   await engine.close();
   throw new NotOurTurnError(refusal);
 }

@@ -4,7 +4,12 @@ import type { WorkerId } from '../domain/ids.js';
 import { grantIn } from '../domain/lease.js';
 import type { Cost } from '../domain/queue-settings.js';
 import type { TaskEvent } from '../protocol/events.js';
-import type { Held, Report as WorkerReport, ReportAnswer } from '../protocol/workers-api.js';
+import type {
+  AfterFailure,
+  Held,
+  Report as WorkerReport,
+  ReportAnswer,
+} from '../protocol/workers-api.js';
 import { Batcher } from '../runtime/batcher.js';
 import { findAttempts, findSettled, type AttemptRow } from '../store/find-attempts.js';
 import type { FinishedRow } from '../store/finish-members.js';
@@ -28,6 +33,8 @@ const maxReportsAtOnce = 1_000;
 const maxBytesAtOnce = 8 * 1024 * 1024;
 
 type Success = Completion;
+
+type Written = Pick<ReportAnswer & { accepted: true }, 'status' | 'next'>;
 
 interface Failure extends Held {
   readonly error: AttemptError;
@@ -102,7 +109,8 @@ export class Report {
     if (rows.length === successes.length) {
       return successes.map(({ taskId }) => ({ taskId, accepted: true, status: 'completed' }));
     }
-    return this.#answer(successes, new Map(rows.map(({ lease }) => [lease, 'completed'] as const)));
+    const written: Written = { status: 'completed' };
+    return this.#answer(successes, new Map(rows.map(({ lease }) => [lease, written])));
   }
 
   /**
@@ -128,22 +136,27 @@ export class Report {
         return [{ ...row, lane: row.window.lane, error, isOutage }];
       }),
     );
-    return this.#answer(failures, new Map(rows.map(({ lease, to }) => [lease, to] as const)));
+    const endOf = new Map(ends.map((end) => [end.lease, end]));
+    const written = rows.map(({ lease, to }): [Held['lease'], Written] => {
+      const end = endOf.get(lease);
+      return [lease, { status: to, ...(end === undefined ? {} : { next: afterFailure(end) }) }];
+    });
+    return this.#answer(failures, new Map(written));
   }
 
   /** What was not written now was written before, with this very lease, or the lease is lost. */
   async #answer(
     reports: readonly Held[],
-    written: ReadonlyMap<Held['lease'], (ReportAnswer & { accepted: true })['status']>,
+    written: ReadonlyMap<Held['lease'], Written>,
   ): Promise<ReportAnswer[]> {
     const unwritten = reports.filter(({ lease }) => !written.has(lease));
     const settled = unwritten.length === 0 ? [] : await findSettled(this.#context.db, unwritten);
-    const statusOf = new Map(settled.map(({ lease, status }) => [lease, status]));
+    const settledBefore = new Map(settled.map(({ lease, status }) => [lease, { status }]));
     return reports.map(({ taskId, lease }) => {
-      const status = written.get(lease) ?? statusOf.get(lease);
-      return status === undefined
+      const end: Written | undefined = written.get(lease) ?? settledBefore.get(lease);
+      return end === undefined
         ? { taskId, accepted: false, reason: 'lease_lost' }
-        : { taskId, accepted: true, status };
+        : { taskId, accepted: true, ...end };
     });
   }
 }
@@ -207,6 +220,13 @@ function joined(
     const failure = failureOf.get(attempt.lease);
     return failure === undefined ? [] : [{ ...attempt, ...failure }];
   });
+}
+
+/** What the worker hears of it. */
+function afterFailure({ outcome, next }: AttemptEnd): AfterFailure {
+  if (next.kind === 'dead_letter') return { kind: 'dead_letter', reason: next.reason };
+  const inSeconds = next.delayMs / 1000;
+  return { kind: outcome === 'deferred' ? 'deferral' : 'retry', inSeconds };
 }
 
 /** What a failed attempt becomes. */

@@ -5,8 +5,13 @@ import { defined } from './defined.js';
 import { findJsonFault } from './json-measure.js';
 import { invalidField } from './problem-wire.js';
 import { attemptErrorToWire } from './tasks-wire.js';
-import type { Report, ReportAnswer } from './workers-api.js';
-import type { ReportAnswerWire, ReportErrorWire, ReportWire } from './workers-schema.js';
+import type { AfterFailure, Report, ReportAnswer } from './workers-api.js';
+import type {
+  AfterFailureWire,
+  ReportAnswerWire,
+  ReportErrorWire,
+  ReportWire,
+} from './workers-schema.js';
 import { heldFromWire } from './workers-wire.js';
 
 /** `path` is where the report stands in its request. */
@@ -90,13 +95,35 @@ function keepable(message: string): string {
 
 export function reportAnswerToWire(answer: ReportAnswer): ReportAnswerWire {
   return answer.accepted
-    ? { task_id: answer.taskId, accepted: true, status: answer.status }
+    ? {
+        task_id: answer.taskId,
+        accepted: true,
+        status: answer.status,
+        ...(answer.next === undefined ? {} : { next: afterFailureToWire(answer.next) }),
+      }
     : { task_id: answer.taskId, accepted: false, reason: answer.reason };
 }
 
 export function reportAnswerFromWire(wire: ReportAnswerWire): ReportAnswer {
   const taskId = taskIdFromWire(wire.task_id);
   return wire.accepted
-    ? { taskId, accepted: true, status: wire.status }
+    ? {
+        taskId,
+        accepted: true,
+        status: wire.status,
+        ...(wire.next === undefined ? {} : { next: afterFailureFromWire(wire.next) }),
+      }
     : { taskId, accepted: false, reason: wire.reason };
+}
+
+function afterFailureToWire(next: AfterFailure): AfterFailureWire {
+  return next.kind === 'dead_letter'
+    ? { kind: next.kind, reason: next.reason }
+    : { kind: next.kind, in_seconds: next.inSeconds };
+}
+
+function afterFailureFromWire({ kind, in_seconds, reason }: AfterFailureWire): AfterFailure {
+  return kind === 'dead_letter'
+    ? { kind, reason: reason ?? '' }
+    : { kind, inSeconds: in_seconds ?? 0 };
 }

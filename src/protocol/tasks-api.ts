@@ -145,6 +145,10 @@ export interface Explanation {
   readonly taskId: TaskId;
   readonly status: TaskState;
   readonly reasons: readonly WaitReason[];
+  /** How many tasks of its queue come before it, 1,000 at most; null when it does not stand in line. */
+  readonly queuePosition: number | null;
+  /** Null: unknown. */
+  readonly estimatedWaitSeconds: number | null;
   /** What is worth knowing but keeps it from nothing; absent when there is none. */
   readonly notes?: readonly string[];
 }

@@ -323,6 +323,13 @@ export const explanationSchema = Type.Object(
       ),
       { description: 'Empty when nothing keeps it' },
     ),
+    queue_position: nullable(
+      Type.Integer({
+        description:
+          'Tasks of its queue that would be taken before it: exact up to 1,000, then a lower bound; null when it does not stand in line',
+      }),
+    ),
+    estimated_wait_seconds: nullable(Type.Number({ description: 'Null when unknown' })),
     notes: Type.Optional(
       Type.Array(Type.String(), {
         description: 'What is worth knowing but keeps it from nothing; absent when there is none',

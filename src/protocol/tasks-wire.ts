@@ -338,6 +338,8 @@ export function explanationToWire(explanation: Explanation): ExplanationWire {
         until: reason.until === undefined ? undefined : timestampToWire(reason.until),
       }),
     ),
+    queue_position: explanation.queuePosition,
+    estimated_wait_seconds: explanation.estimatedWaitSeconds,
     notes: explanation.notes?.slice(),
   });
 }
@@ -353,6 +355,8 @@ export function explanationFromWire(wire: ExplanationWire): Explanation {
         until: reason.until === undefined ? undefined : timestampFromWire(reason.until),
       }),
     ),
+    queuePosition: wire.queue_position,
+    estimatedWaitSeconds: wire.estimated_wait_seconds,
     notes: wire.notes,
   });
 }

@@ -80,8 +80,21 @@ export type Report = Held & {
     | { readonly status: 'failed'; readonly error: AttemptError }
   );
 
+/** What becomes of a task whose attempt failed. */
+export type AfterFailure =
+  | { readonly kind: 'retry'; readonly inSeconds: number }
+  /** It comes back, and the attempt costs no retry: its service asked for a pause. */
+  | { readonly kind: 'deferral'; readonly inSeconds: number }
+  | { readonly kind: 'dead_letter'; readonly reason: string };
+
 export type ReportAnswer =
-  | { readonly taskId: TaskId; readonly accepted: true; readonly status: TaskState }
+  | {
+      readonly taskId: TaskId;
+      readonly accepted: true;
+      readonly status: TaskState;
+      /** Of a failed attempt; absent when it was reported before. */
+      readonly next?: AfterFailure;
+    }
   | { readonly taskId: TaskId; readonly accepted: false; readonly reason: 'lease_lost' };
 
 export interface Heartbeat {
@@ -116,7 +129,7 @@ export interface WorkerApi {
     held: Held,
     progress: { readonly percent: number; readonly message?: string },
   ): Promise<void>;
-  /** Answers in order. Sending a report again is answered as the first time. */
+  /** Answers in order. A report that is sent again is answered with the same status. */
   report(workerId: WorkerId, reports: readonly Report[]): Promise<readonly ReportAnswer[]>;
   release(
     workerId: WorkerId,

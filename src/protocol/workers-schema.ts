@@ -215,9 +215,29 @@ export const oneOrManyReportsSchema = Type.Union([reportSchema, reportsSchema], 
   examples: reportExamples,
 });
 
+const afterFailureSchema = Type.Object(
+  {
+    kind: Type.Enum(['retry', 'deferral', 'dead_letter'], {
+      description: 'A deferral comes back like a retry, and does not count as one',
+    }),
+    in_seconds: Type.Optional(Type.Number({ description: 'Of a retry and a deferral' })),
+    reason: Type.Optional(Type.String({ description: 'Of a dead letter' })),
+  },
+  {
+    title: 'AfterFailure',
+    description: 'What becomes of a task whose attempt failed; absent when it was reported before.',
+  },
+);
+export type AfterFailureWire = Static<typeof afterFailureSchema>;
+
 const reportAnswerSchema = Type.Union(
   [
-    Type.Object({ task_id: Type.String(), accepted: Type.Literal(true), status: taskStateSchema }),
+    Type.Object({
+      task_id: Type.String(),
+      accepted: Type.Literal(true),
+      status: taskStateSchema,
+      next: Type.Optional(afterFailureSchema),
+    }),
     Type.Object({
       task_id: Type.String(),
       accepted: Type.Literal(false),

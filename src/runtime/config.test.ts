@@ -46,6 +46,7 @@ describe('checkServeConfig', () => {
         maxConnections: 10_000,
         drainMs: 5_000,
         logLevel: 'info',
+        logFormat: null,
         logPayloads: false,
       },
     });

@@ -2,6 +2,7 @@ import { ceilingFaults, type Threshold } from '../domain/admission.js';
 import { serverConflicts } from '../domain/setting-conflicts.js';
 import { submissionLimitText, type SubmissionLimit } from '../domain/submission-limit.js';
 import { hidePassword } from './hide-password.js';
+import { logFormats, logLevels, type LogFormat } from './log-format.js';
 import {
   describeScaling,
   readScaleSettings,
@@ -72,6 +73,8 @@ export interface ServeConfig {
   readonly maxConnections: number;
   readonly drainMs: number;
   readonly logLevel: string;
+  /** Null: by whether stderr is a terminal. */
+  readonly logFormat: LogFormat | null;
   readonly logPayloads: boolean;
 }
 
@@ -82,7 +85,6 @@ export type CheckedConfig =
 export const memoryDataDir = ':memory:';
 
 const wakeOrders = ['spread', 'concentrate'] as const;
-const logLevels = ['trace', 'debug', 'info', 'warn', 'error', 'silent'] as const;
 
 /** Every setting of a server. The docs and the checks come from this table. */
 export const serveSettings = {
@@ -240,6 +242,13 @@ export const serveSettings = {
     'connections to this server at most; health checks have places besides',
   ),
   logLevel: setting('--log-level', ['SLUICE_LOG_LEVEL'], oneOf(logLevels), 'info', 'what to log'),
+  logFormat: setting(
+    '--log-format',
+    ['SLUICE_LOG_FORMAT'],
+    optional(oneOf(logFormats)),
+    null,
+    'pretty or json; when absent, pretty in a terminal and json elsewhere',
+  ),
   logPayloads: setting(
     '--log-payloads',
     ['SLUICE_LOG_PAYLOADS'],
@@ -285,11 +294,22 @@ export function checkServeConfig(sources: ConfigSources): CheckedConfig {
     maxConnections: read('maxConnections', serveSettings.maxConnections),
     drainMs: read('drainMs', serveSettings.drainMs),
     logLevel: read('logLevel', serveSettings.logLevel),
+    logFormat: read('logFormat', serveSettings.logFormat),
     logPayloads: read('logPayloads', serveSettings.logPayloads),
   };
   problems.push(...contradictions(given, sources));
   if (problems.length > 0) return { kind: 'invalid', problems };
   return { kind: 'valid', config: toConfig(given, sources) };
+}
+
+/** Where a server with these settings listens; other settings are not looked at. */
+export function checkAddress(
+  sources: ConfigSources,
+): Pick<ServeConfig, 'host' | 'port'> & { readonly problems: readonly string[] } {
+  const problems: string[] = [];
+  const host = readSetting('host', serveSettings.host, sources, problems);
+  const port = readSetting('port', serveSettings.port, sources, problems);
+  return { host, port, problems };
 }
 
 /** For people to read: nothing in it is secret. */
@@ -349,6 +369,7 @@ function toConfig(given: Given, sources: ConfigSources): ServeConfig {
     maxConnections: given.maxConnections,
     drainMs: given.drainMs,
     logLevel,
+    logFormat: given.logFormat,
     logPayloads: given.logPayloads,
   };
 }

@@ -1,4 +1,6 @@
 import { pino, type DestinationStream, type LogFn, type Logger } from 'pino';
+import type { LogFormat } from './log-format.js';
+import { prettyLine } from './pretty-line.js';
 
 export type { Logger } from 'pino';
 
@@ -9,10 +11,23 @@ export interface Outage {
   readonly isOutage: boolean;
 }
 
-/** JSON lines on stderr: stdout belongs to what a command answers. */
+/** On stderr: stdout belongs to what a command answers. Null: by whether it is a terminal. */
+export function logDestination(format: LogFormat | null = null): DestinationStream {
+  const stderr = pino.destination(2);
+  if ((format ?? (process.stderr.isTTY ? 'pretty' : 'json')) === 'json') return stderr;
+  const { isTTY } = process.stderr;
+  const hasColors = isTTY && !process.env.NO_COLOR;
+  return {
+    write: (line) => {
+      const columns = isTTY ? process.stderr.columns : Infinity;
+      stderr.write(prettyLine(line, { hasColors, columns }));
+    },
+  };
+}
+
 export function createLog(
   level: string,
-  destination: DestinationStream = pino.destination(2),
+  destination: DestinationStream = logDestination(),
 ): Logger {
   const outages = new OutageLines();
   return pino(

@@ -101,6 +101,17 @@ function passageOf(entry: PastEntry): Passage {
   };
 }
 
+/**
+ * The way that it is on, or that it ended with. The row of a dead letter has no holder any more, but its last
+ * attempt has. Needs only the last of `past_attempts`.
+ */
+export function lastPassage(task: ToldColumns): Passage {
+  const last = task.past_attempts.at(-1);
+  return task.status === 'dead_letter' && last !== undefined
+    ? passageOf(last)
+    : { ...presentPassage(task), queuedAt: task.queued_at };
+}
+
 function presentPassage(task: ToldColumns): Passage {
   // A pending task's way has not begun, and a dead letter's is its last attempt.
   const none = task.status === 'pending' || task.status === 'dead_letter';

@@ -4,7 +4,7 @@ import { defaultAgeing, effectivePriority, priorityOf, type Ageing } from '../do
 import type { Cost } from '../domain/queue-settings.js';
 import { bounds } from '../protocol/bounds.js';
 import type { ListedTask, ListInclude, TaskView } from '../protocol/tasks-api.js';
-import { stateSince, tellHistory, type ToldColumns } from './task-history.js';
+import { lastPassage, stateSince, tellHistory, type ToldColumns } from './task-history.js';
 import { attemptErrorFromJson } from './task-row.js';
 
 /** A living task and one in history, in the same columns, for a union of both. */
@@ -143,6 +143,7 @@ export function toTaskView(row: ViewRow, now: Date, withHistory: boolean): TaskV
 
 export function toListedTask(row: ViewRow, now: Date, include: readonly ListInclude[]): ListedTask {
   const { progress_percent: percent, progress_message: message } = row;
+  const { queuedAt, assignedAt, startedAt, workerId } = lastPassage(row);
   return {
     taskId: row.id,
     taskType: row.task_type,
@@ -158,11 +159,11 @@ export function toListedTask(row: ViewRow, now: Date, include: readonly ListIncl
     createdAt: row.created_at,
     runAt: row.run_at,
     eligibleAt: row.eligible_at,
-    queuedAt: row.queued_at,
-    assignedAt: row.assigned_at,
-    startedAt: row.started_at,
+    queuedAt,
+    assignedAt,
+    startedAt,
     completedAt: row.ended_at,
-    assignedWorkerId: row.worker_id,
+    assignedWorkerId: workerId,
     progress: percent === null ? null : { percent, message },
     ...(include.includes('result') && { result: row.result }),
     error: row.error === null ? null : attemptErrorFromJson(row.error),

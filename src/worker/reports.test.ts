@@ -58,7 +58,7 @@ describe('Reports', () => {
       }
       return accept(batch);
     });
-    await new Promise<void>((heard) => reports.send(report('kept'), heard));
+    await new Promise<unknown>((heard) => reports.send(report('kept'), heard));
     expect(held).toEqual([1, 1, 1]);
     await reports.whenEmpty();
   });
@@ -74,7 +74,7 @@ describe('Reports', () => {
     });
     const results = ['a', 'b', 'huge', 'c', 'd'].map(report);
     await Promise.all(
-      results.map((result) => new Promise<void>((heard) => reports.send(result, heard))),
+      results.map((result) => new Promise<unknown>((heard) => reports.send(result, heard))),
     );
     const byTask = new Map(taken.map((one) => [one.taskId, one]));
     const completed = { status: 'completed' };
@@ -136,7 +136,7 @@ describe('Reports', () => {
       // A turn later, so that the failure has been dealt with.
       await new Promise(setImmediate);
       for (let i = 0; i < 5; i += 1) {
-        await new Promise<void>((heard) => reports.send(report('good'), heard));
+        await new Promise<unknown>((heard) => reports.send(report('good'), heard));
       }
       expect(refused).toBe(7);
       expect(reports.unacknowledged).toHaveLength(3);
@@ -159,7 +159,7 @@ describe('Reports', () => {
       reports.send(report('poisoned'));
       await second.passed;
       for (let i = 0; i < 5; i += 1) {
-        await new Promise<void>((heard) => reports.send(report('good'), heard));
+        await new Promise<unknown>((heard) => reports.send(report('good'), heard));
       }
       expect(reports.unacknowledged).toHaveLength(1);
       letThrough.open();
@@ -194,7 +194,7 @@ describe('Reports', () => {
       reports.giveUp();
       throw new SluiceError('unavailable', 'away');
     });
-    await new Promise<void>((heard) => reports.send(report('undelivered'), heard));
+    await new Promise<unknown>((heard) => reports.send(report('undelivered'), heard));
     await reports.whenEmpty();
   });
 });

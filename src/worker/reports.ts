@@ -22,6 +22,7 @@ export interface ReportsOptions {
 const maxBatch = 500;
 /** A quarter of what one request may carry: weights are about right, not exact. */
 const maxBatchBytes = bounds.requestBytes / 4;
+const leaseLost = 'its lease was lost before its result';
 const tellEveryMs = 1_000;
 /** A call that is not answered by then counts as one that did not arrive, until it is. */
 const lateMs = 1_000;
@@ -43,11 +44,14 @@ function isFinal(error: unknown): error is SluiceError {
   return error.code !== 'invalid_request' || error.errors !== null;
 }
 
+/** Null: no answer came, and none will. */
+export type Heard = (answer: ReportAnswer | null) => void;
+
 /** A report that the server has not acknowledged. */
 interface Kept {
   readonly report: Report;
   readonly bytes: number;
-  readonly heard: () => void;
+  readonly heard: Heard;
   /** It says that the result itself was refused. */
   readonly isRefusal: boolean;
   /** How often it failed in a call of its own. */
@@ -91,7 +95,7 @@ export class Reports {
   }
 
   /** `heard` is called when the server has answered, or when there is no hope that it will. */
-  send(report: Report, heard: () => void = () => undefined): void {
+  send(report: Report, heard: Heard = () => undefined): void {
     const bytes = weigh(report);
     this.#unacknowledged.set(report.lease, report.taskId);
     this.#unacknowledgedBytes += bytes;
@@ -163,8 +167,8 @@ export class Reports {
       clearTimeout(late);
     }
     batch.forEach((kept, index) => {
-      const isLost = answers[index]?.accepted === false;
-      this.#acknowledge(kept, isLost ? 'its lease was lost before its result' : null);
+      const answer = answers[index] ?? null;
+      this.#acknowledge(kept, answer?.accepted === false ? leaseLost : null, answer);
     });
     return null;
   }
@@ -248,7 +252,7 @@ export class Reports {
   #refuse(kept: Kept, refusal: SluiceError): void {
     const { taskId, lease } = kept.report;
     if (refusal.code === 'lease_lost') {
-      this.#acknowledge(kept, 'its lease was lost before its result');
+      this.#acknowledge(kept, leaseLost, { taskId, accepted: false, reason: 'lease_lost' });
       return;
     }
     const text = kept.isRefusal ? 'nor can its refusal be reported' : 'the result was refused';
@@ -272,13 +276,17 @@ export class Reports {
     this.#wake();
   }
 
-  #acknowledge({ report, bytes, heard }: Kept, trouble: string | null = null): void {
+  #acknowledge(
+    { report, bytes, heard }: Kept,
+    trouble: string | null = null,
+    answer: ReportAnswer | null = null,
+  ): void {
     if (trouble !== null) this.#options.log.warn({ task_id: report.taskId }, trouble);
     this.#unacknowledged.delete(report.lease);
     this.#undelivered.delete(report.lease);
     this.#unacknowledgedBytes -= bytes;
     this.#condition.changed();
-    heard();
+    heard(answer);
   }
 
   #noteUndelivered(batch: readonly Kept[]): void {

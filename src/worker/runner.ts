@@ -4,6 +4,7 @@ import type { ClaimedTask, Held, Report } from '../protocol/workers-api.js';
 import type { Logger } from '../runtime/log.js';
 import { TaskAbortedError } from './errors.js';
 import { execute, type Outcome } from './execution.js';
+import type { FailureLog } from './failure-log.js';
 import type { TaskHandler } from './handler.js';
 import type { InFlight } from './in-flight.js';
 import { tell, type WorkerObserver } from './observer.js';
@@ -22,6 +23,7 @@ export interface RunnerOptions {
   readonly slots: Slots;
   readonly inFlight: InFlight;
   readonly reports: Reports;
+  readonly failures: FailureLog;
   readonly pressure: PressureGauge;
   readonly observer: WorkerObserver | undefined;
   readonly log: Logger;
@@ -101,12 +103,16 @@ export class Runner {
     spent: Spent,
     heard: () => void = () => undefined,
   ): void {
-    const { inFlight, reports } = this.#options;
+    const { inFlight, reports, failures } = this.#options;
     const abandoned = outcome.kind === 'abandoned' ? outcome.why : null;
     // What a drain cut short stays listed until the drain gives it back.
     if (abandoned === 'drain' || !inFlight.remove(task.lease)) heard();
-    else if (outcome.kind !== 'abandoned') reports.send(toReport(task, outcome, spent), heard);
-    else if (abandoned === 'cancelled') void this.#letGo(task).then(heard);
+    else if (outcome.kind !== 'abandoned') {
+      reports.send(toReport(task, outcome, spent), (answer) => {
+        if (outcome.kind === 'failed') failures.note(task, outcome.error, answer);
+        heard();
+      });
+    } else if (abandoned === 'cancelled') void this.#letGo(task).then(heard);
     else heard();
   }
 

@@ -14,6 +14,7 @@ import { asLogged } from './backoff.js';
 import { ClaimLoop } from './claim-loop.js';
 import { definitionsOf } from './definitions.js';
 import { drain } from './drain.js';
+import { FailureLog } from './failure-log.js';
 import type { TaskHandler } from './handler.js';
 import { HeartbeatLoop } from './heartbeat.js';
 import { InFlight } from './in-flight.js';
@@ -55,6 +56,7 @@ export interface WorkerOptions {
   /** It claims less while p99 of its tasks' durations is above this. Absent: durations don't matter. */
   readonly p99ThresholdMs?: number;
   readonly observer?: WorkerObserver;
+  /** Absent: on stderr from level info on, pretty in a terminal and JSON elsewhere. */
   readonly log?: Logger;
 }
 
@@ -76,6 +78,7 @@ export class Worker implements AsyncDisposable {
   readonly #reports: Reports;
   readonly #pressure: PressureGauge;
   readonly #retirement: Retirement;
+  readonly #failures: FailureLog;
   readonly #runner: Runner;
   readonly #claims: ClaimLoop;
   readonly #news: NewsLoop;
@@ -95,7 +98,7 @@ export class Worker implements AsyncDisposable {
     const concurrency = options.concurrency ?? defaultConcurrency;
     const { drainTimeoutMs = defaultDrainTimeoutMs, maxIdleMs, maxLifetimeMs } = options;
     refuseConflicts(workerConflicts({ drainTimeoutMs, maxIdleMs, maxLifetimeMs }));
-    const log = options.log ?? createLog('warn');
+    const log = options.log ?? createLog('info');
     const session = new Session({
       api,
       registration: registration(handlers, concurrency, options, log),
@@ -132,12 +135,14 @@ export class Worker implements AsyncDisposable {
       retire: (why) => this.#retire(why),
     });
     const inFlight = this.#inFlight;
+    this.#failures = new FailureLog(log);
     this.#runner = new Runner({
       handlers: byType(handlers),
       session,
       slots,
       inFlight,
       reports,
+      failures: this.#failures,
       pressure,
       observer,
       log,
@@ -207,6 +212,7 @@ export class Worker implements AsyncDisposable {
     await Promise.all([this.#news.stop(), this.#heartbeat.stop()]);
     this.#pressure.stop();
     if (this.#session.isOpen) await this.#sayGoodbye();
+    this.#failures.close();
     this.#resolveStopped();
   }
 

@@ -41,7 +41,7 @@ describe('the command line, as a person uses it', () => {
 
   it('submits, waits, lists, explains and replays', async () => {
     const { url } = await startServer();
-    await startWorker(url);
+    const worker = await startWorker(url);
 
     const submit = ['submit', 'words', '--params', '{"text":"to be or not"}', '--url', url];
     const waited = await runCli([...submit, '--wait', '--queue', 'gpt-4o', '--priority', 'high']);
@@ -77,13 +77,52 @@ describe('the command line, as a person uses it', () => {
     const failed = await runCli(['submit', 'reject', '--wait', '--url', url]);
     expect(failed).toMatchObject({ code: 1, stdout: '' });
     expect(failed.stderr).toContain('The task ended as dead_letter: NO_MODEL: no such model');
+    const [warning] = await worker.waitForLine(/^\{.*"msg":"attempt failed"\}$/);
+    expect(JSON.parse(warning)).toMatchObject({
+      level: 40,
+      task_type: 'reject',
+      attempt: 1,
+      code: 'NO_MODEL',
+      message: 'no such model',
+      next: 'dead letter: NO_MODEL is not retried',
+    });
     expect((await runCli(['dlq', '--url', url])).stdout).toMatch(
-      /reject .* dead_letter .* NO_MODEL/,
+      /reject +default +1 .* NO_MODEL +no such model$/m,
     );
     expect((await runCli(['dlq', 'analysis', '--url', url])).stdout).toMatch(/1 +default +reject/);
     expect(await runCli(['dlq', 'replay', '--url', url])).toMatchObject({ code: 2, stdout: '' });
+    for (const command of [['tasks'], ['dlq'], ['dlq', 'analysis'], ['queues'], ['workers']]) {
+      const { stdout } = await runCli([...command, '--url', url], { env: { COLUMNS: '80' } });
+      const lengths = stdout.split('\n').map(({ length }) => length);
+      expect({ command, longest: Math.max(...lengths) <= 80 }).toEqual({ command, longest: true });
+    }
     const replayed = await runCli(['dlq', 'replay', '--code', 'NO_MODEL', '--url', url]);
     expect(replayed).toMatchObject({ code: 0, stdout: '1 replayed' });
+  });
+
+  it('submits with a delay, a cost, a workflow and parameters of a file, cancels and pauses', async () => {
+    const { url } = await startServer();
+    const file = ['--params', `@${join(import.meta.dirname, 'fixtures/parameters.json')}`];
+    const later = ['--delay', '1h', '--retries', '0', '--workflow', 'order-7'];
+    const cost = ['--cost', 'tokens=1200', '--cost', 'images=2'];
+    const submitted = await json(url, 'submit', 'words', ...file, ...later, ...cost);
+    const { task_id: id } = submitted as { task_id: string };
+    expect(await json(url, 'task', id)).toMatchObject({
+      status: 'pending',
+      parameters: { text: 'to be or not' },
+      max_retries: 0,
+      workflow_id: 'order-7',
+      cost: { tokens: 1200, images: 2 },
+    });
+    const cancelled = await runCli(['cancel', id, '--url', url]);
+    expect(cancelled).toMatchObject({ code: 0, stdout: `${id} is cancelled` });
+
+    const mistyped = await runCli(['pause', 'defualt', '--url', url]);
+    expect(mistyped).toMatchObject({ code: 1, stdout: '' });
+    expect(mistyped.stderr).toBe('There is no queue defualt.\nDid you mean default?');
+    const unknown = await runCli(['resume', 'nosuch', '--url', url]);
+    expect(unknown.stderr).toMatch(/^There is no queue nosuch\.\n"sluice queues" lists/);
+    expect(await json(url, 'queues')).toMatchObject({ items: [{ name: 'default' }] });
   });
 
   it('a submit by hand gets what the worker of its type defines', async () => {
@@ -142,6 +181,8 @@ describe('the command line, as a person uses it', () => {
     await standby.waitForLine(/^Sluice stands by at http:\S+: ./);
     const refused = await runCli([...args, '--no-wait']);
     expect(refused).toMatchObject({ code: 1, stdout: '' });
+    expect(refused.stderr).toMatch(/^Refused to start, as --no-wait asks: another process serves/m);
+    expect(refused.stderr).toMatch(/REDIS_URL/);
     expect(refused.stderr).not.toMatch(/^\s+at /m);
     await server.kill('SIGTERM');
     await standby.waitForLine(/^Sluice is ready at http/);

@@ -1,11 +1,12 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createServer, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { runCli, startCli } from '../support/cli.js';
 import { createDataFolder } from '../support/pglite.js';
 import { createTestDatabase } from '../support/postgres.js';
+import { startPostgres } from '../support/services/postgres-server.js';
 
 const nobodyThere = 'http://127.0.0.1:1';
 
@@ -20,8 +21,18 @@ describe('the command line, when something is wrong', () => {
     ['a command that is not there', ['srve'], /unknown command 'srve'/],
     ['an option that is not there', ['tasks', '--sttus', 'queued'], /--sttus/],
     ['a choice that is not there', ['tasks', '--status', 'lost'], /Allowed choices are pending/],
-    ['parameters that are not JSON', ['submit', 'a', '--params', '{a:1}'], /It is not JSON/],
+    ['parameters that are not JSON', ['submit', 'a', '--params', '{a:1}'], /--params is not JSON/],
     ['parameters that are a list', ['submit', 'a', '--params', '[1]'], /must be a JSON object/],
+    ['no file with parameters', ['submit', 'a', '--params', '@nowhere'], /can't read nowhere/],
+    ['a cost without a unit', ['submit', 'a', '--cost', '1200'], /like tokens=1200/],
+    ['a delay without a unit', ['submit', 'a', '--delay', '10'], /s, m, h or d/],
+    ['retries without end', ['submit', 'a', '--retries', '101'], /whole number from 0 to 100/],
+    ['half of an id', ['cancel', '0197'], /whole id of a task/],
+    [
+      'a level that is not there',
+      ['worker', '--module', 'a', '--log-level', 'all'],
+      /Allowed choices/,
+    ],
     ['no module', ['worker'], /required option '--module/],
     ['a number that is none', ['demo', '--tasks', 'many'], /whole number from 1/],
   ])('%s: says so and exits with 2', async (_, args, message) => {
@@ -38,6 +49,40 @@ describe('the command line, when something is wrong', () => {
     expect(stderr).not.toMatch(/^\s+at /m);
     const debugged = await runCli(['queues', '--url', nobodyThere], { env: { SLUICE_DEBUG: '1' } });
     expect(debugged.stderr).toMatch(/^\s+at /m);
+  });
+
+  it('a server whose Postgres is away: who asks is not told to start a server', async () => {
+    const postgres = await startPostgres({ mortal: true });
+    onTestFinished(() => postgres.stop());
+    const serve = ['serve', '--port', '0', '--database-url', postgres.url, '--log-level', 'silent'];
+    const [, url = ''] = await startCli(serve).waitForLine(/^Sluice is ready at (\S+)$/);
+    await postgres.kill('SIGKILL');
+    const { code, stderr } = await runCli(['queues', '--url', url]);
+    expect(code).toBe(1);
+    expect(stderr).toMatch(/^The server runs\. "sluice doctor"/m);
+    expect(stderr).not.toMatch(/sluice serve|Is it running/);
+    const module = join(folder, 'one.mjs');
+    await writeFile(module, 'export const one = { type: "one", run: () => 1 };');
+    const worker = startCli(['worker', '--url', url, '--module', module, '--log-level', 'silent']);
+    await worker.waitForLine(/^Waiting: the server at \S+ answers, but is not ready/);
+  });
+
+  it('commands find the server by host and port in sluice.config.json', async () => {
+    const cwd = join(folder, 'configured');
+    await mkdir(cwd);
+    const write = (values: object) =>
+      writeFile(join(cwd, 'sluice.config.json'), JSON.stringify(values));
+    const env = { SLUICE_URL: undefined };
+    await write({ host: '::1', port: 1, scaleMax: 'many' });
+    expect((await runCli(['queues'], { cwd, env })).stderr).toContain(
+      "http://[::1]:1 can't be reached",
+    );
+    const named = await runCli(['queues', '--url', nobodyThere], { cwd, env });
+    expect(named.stderr).toContain("http://127.0.0.1:1 can't be reached");
+    await write({ port: 'x' });
+    const wrong = await runCli(['queues'], { cwd, env });
+    expect(wrong.code).toBe(2);
+    expect(wrong.stderr).toMatch(/- port in sluice\.config\.json must be a whole number/);
   });
 
   it('R-RE10: settings that contradict each other stop the start, all in one message', async () => {

@@ -99,6 +99,33 @@ describe('Sluice.open', () => {
     await expect(handle.result()).rejects.toMatchObject({ state: 'cancelled', error: null });
   });
 
+  it('a handle tells its receipt with its position now, and why it is not running', async () => {
+    const definition = defineTask({ type: 'nobody-runs', queue: 'line', run: () => null });
+    const first = await sluice.submit(definition, {});
+    const second = await sluice.submit(definition, {}, { priority: 'low' });
+    await expect(first.receipt()).resolves.toMatchObject({
+      taskId: first.id,
+      status: 'queued',
+      queue: 'line',
+      queuePosition: 0,
+      created: true,
+    });
+    await expect(second.receipt()).resolves.toMatchObject({ priority: 'low', queuePosition: 1 });
+    await expect(sluice.task(second.id).receipt()).resolves.toMatchObject({
+      queue: 'line',
+      queuePosition: 1,
+      created: false,
+    });
+    const { reasons } = await second.explain();
+    expect(reasons.map(({ kind }) => kind)).toEqual(['no_worker', 'behind']);
+    await sluice.api.cancelTasks({ queue: 'line' });
+    await expect(first.receipt()).resolves.toMatchObject({
+      status: 'cancelled',
+      queuePosition: null,
+      estimatedWaitSeconds: null,
+    });
+  });
+
   it('a handle for a task submitted elsewhere, and a queue by its name', async () => {
     const { id } = await sluice.submit(double, { n: 1 });
     await expect(sluice.task(id).status()).resolves.toMatchObject({ taskId: id });

@@ -345,7 +345,12 @@ describe('workers', () => {
     const { task_id, lease, worker } = await claim('too-large');
     const report = { task_id, lease, status: 'completed', result: 'x'.repeat(1024 * 1024) };
     const answer = await call(post(`/internal/workers/${worker}/result`, report));
-    expect(answer.json()).toEqual({ task_id, accepted: true, status: 'dead_letter' });
+    expect(answer.json()).toEqual({
+      task_id,
+      accepted: true,
+      status: 'dead_letter',
+      next: { kind: 'dead_letter', reason: 'RESULT_TOO_LARGE is not retried' },
+    });
     const task = await call({ url: `/api/v1/tasks/${task_id}` });
     expect(task.json()).toMatchObject({ error: { code: 'RESULT_TOO_LARGE', retriable: false } });
   });

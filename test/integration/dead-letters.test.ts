@@ -42,7 +42,17 @@ describeOnEveryEngine('dead letters', (under) => {
     await worker.fail(await worker.takeOne(), { code: 'SECOND', message: 'twice' });
     const { workerId } = worker;
     const task = await engine.getTask(taskId, { history: true });
-    expect(task).toMatchObject({ status: 'dead_letter', error: { code: 'SECOND' } });
+    const lastAttempt = {
+      startedAt: task.history?.attempts.at(-1)?.startedAt,
+      assignedWorkerId: workerId,
+    };
+    expect(task).toMatchObject({
+      status: 'dead_letter',
+      error: { code: 'SECOND' },
+      ...lastAttempt,
+    });
+    expect((await engine.listDeadLetters({ queue })).items).toMatchObject([lastAttempt]);
+    expect((await engine.listTasks({ queue })).items).toMatchObject([lastAttempt]);
     expect(task.history?.attempts).toMatchObject([
       { attempt: 1, workerId, outcome: 'failed', error: { code: 'FIRST', message: 'once' } },
       { attempt: 2, workerId, outcome: 'failed', error: { code: 'SECOND', message: 'twice' } },

@@ -31,7 +31,13 @@ describeOnEveryEngine('explaining why a task waits', (under) => {
     const queue = await limited(engine, [requests]);
     await TestWorker.register(engine, { queues: [queue] });
     const { taskId } = await engine.submit({ taskType: 'chat', queue });
-    expect(await engine.explainTask(taskId)).toEqual({ taskId, status: 'queued', reasons: [] });
+    expect(await engine.explainTask(taskId)).toEqual({
+      taskId,
+      status: 'queued',
+      reasons: [],
+      queuePosition: 0,
+      estimatedWaitSeconds: 0,
+    });
   });
 
   it('R-OB5, R-CH4: names the limit, what is left, and exactly until when', async () => {

@@ -158,7 +158,11 @@ describeOnEveryEngine('the life of a task', (under) => {
     const { queue, worker } = await begin();
     const { taskId } = await under().engine.submit({ taskType: 'noop', queue });
     const answer = await worker.fail(await worker.takeOne(), error);
-    expect(answer).toEqual({ taskId, accepted: true, status: 'dead_letter' });
+    const next = {
+      kind: 'dead_letter',
+      reason: expect.stringContaining('is not retried') as string,
+    };
+    expect(answer).toEqual({ taskId, accepted: true, status: 'dead_letter', next });
     expect(await under().engine.getTask(taskId)).toMatchObject({ retryCount: 0, attempt: 1 });
   });
 
@@ -293,8 +297,10 @@ describeOnEveryEngine('the life of a task', (under) => {
     const { taskId } = await engine.submit({ taskType: 'noop', queue, maxRetries: 1 });
 
     const first = await worker.takeOne();
-    const failed = await worker.fail(first);
-    expect(failed).toEqual({ taskId, accepted: true, status: 'pending' });
+    const failed = { taskId, accepted: true, status: 'pending' };
+    const next = { kind: 'retry', inSeconds: expect.any(Number) as number };
+    // When it is retried is told once: asked later it would be another time.
+    expect(await worker.fail(first)).toEqual({ ...failed, next });
     expect(await worker.fail(first)).toEqual(failed);
     clock.advance(10_000);
 

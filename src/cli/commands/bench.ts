@@ -1,11 +1,11 @@
 import type { Command } from 'commander';
-import { handedOn, runFromSource } from '../from-source.js';
+import { fromSource, handedOn, runFromSource } from '../from-source.js';
 
 /** What there is beside the comparison with other queues. */
 const kinds = ['growth', 'accuracy'];
 
 export function benchCommand(program: Command): void {
-  handedOn(program.command('bench'))
+  handedOn(program.command('bench', fromSource))
     .usage('[growth|accuracy] [--help]')
     .description('Measure on this machine: against other queues, growth, accuracy of limits')
     .action(runBench);

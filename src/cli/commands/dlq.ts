@@ -1,6 +1,6 @@
 import { InvalidArgumentError, Option, type Command } from 'commander';
+import type { TaskId } from '../../domain/ids.js';
 import type { Priority } from '../../domain/priority.js';
-import { taskIdFromWire } from '../../protocol/common-wire.js';
 import {
   deadLetterAnalysisToWire,
   deadLetterPageToWire,
@@ -14,14 +14,19 @@ import type {
   DeadLetterReplay,
 } from '../../protocol/dead-letters-api.js';
 import { defined } from '../../protocol/defined.js';
-import type { ListInclude } from '../../protocol/tasks-api.js';
+import type { ListedTask, ListInclude } from '../../protocol/tasks-api.js';
 import { CliError } from '../failure.js';
-import { includeOption, limitOption, priorityOption, wholeNumber } from '../options.js';
+import {
+  includeOption,
+  limitOption,
+  priorityOption,
+  taskId as asTaskId,
+  wholeNumber,
+} from '../options.js';
 import { printJson, printLine, printNote, printTable } from '../output.js';
-import { readableAge, readableSeconds, readableState } from '../readable.js';
+import { oneLine, readableAge, readableSeconds, readableState } from '../readable.js';
 import { remoteApi, withRemoteOptions, type RemoteOptions } from '../remote.js';
 import { replayAll } from '../replay-all.js';
-import { printTasks } from './tasks.js';
 
 interface FilterOptions extends RemoteOptions {
   readonly queue?: string;
@@ -57,7 +62,12 @@ export function dlqCommand(program: Command): void {
   withRemoteOptions(
     dlq.command('analysis').description('Group them by queue, type and error'),
   ).action(runAnalysis);
-  withFilter(dlq.command('replay [id]').description('Run one again, or all that the filter meets'))
+  withFilter(
+    dlq
+      .command('replay')
+      .argument('[id]', 'the task', asTaskId)
+      .description('Run one again, or all that the filter meets'),
+  )
     .addOption(priorityOption('--priority <priority>', 'a new priority'))
     .addOption(
       new Option(
@@ -94,7 +104,7 @@ async function runList(options: ListOptions): Promise<void> {
     return;
   }
   if (page.items.length === 0) printLine('No dead letters.');
-  else printTasks(page.items);
+  else printDeadLetters(page.items);
   if (page.nextCursor !== null) {
     printNote(`${inAll(page.totalCount)} in all; there are more: --cursor ${page.nextCursor}`);
   }
@@ -108,11 +118,11 @@ async function runAnalysis(options: RemoteOptions): Promise<void> {
   else printPatterns(patterns);
 }
 
-async function runReplay(id: string | undefined, options: ReplayOptions): Promise<void> {
+async function runReplay(id: TaskId | undefined, options: ReplayOptions): Promise<void> {
   const api = await remoteApi(options);
   const request = options.priority === undefined ? {} : { newPriority: options.priority };
   if (id !== undefined) {
-    const task = await api.replayTask(taskIdFromWire(id), request);
+    const task = await api.replayTask(id, request);
     if (options.json === true) printJson(taskToWire(task));
     else printLine(`${task.taskId} is ${readableState(task.status)} again`);
     return;
@@ -174,17 +184,42 @@ function inAll(totalCount: number): string {
   return totalCount < mostCounted ? String(totalCount) : `${totalCount} or more`;
 }
 
+function printDeadLetters(tasks: readonly ListedTask[]): void {
+  const now = new Date();
+  printTable(
+    [
+      { title: 'task' },
+      { title: 'type', least: 8 },
+      { title: 'queue', least: 8 },
+      { title: 'attempts', align: 'right', spare: 1 },
+      { title: 'ended', spare: 3 },
+      { title: 'error', least: 8 },
+      { title: 'message', least: 20, spare: 2 },
+    ],
+    tasks.map((task) => [
+      task.taskId,
+      task.taskType,
+      task.queue,
+      String(task.attempt),
+      task.completedAt === null ? '' : readableAge(task.completedAt, now),
+      task.error?.code ?? '',
+      oneLine(task.error?.message ?? ''),
+    ]),
+  );
+}
+
 function printPatterns(patterns: readonly DeadLetterPattern[]): void {
   const now = new Date();
   printTable(
     [
       { title: 'count', align: 'right' },
-      { title: 'queue' },
-      { title: 'type' },
-      { title: 'error' },
-      { title: 'retriable' },
-      { title: 'last seen' },
+      { title: 'queue', least: 8 },
+      { title: 'type', least: 8 },
+      { title: 'error', least: 8 },
+      { title: 'retriable', spare: 1 },
+      { title: 'last seen', spare: 2 },
       { title: 'example' },
+      { title: 'message', least: 20, spare: 3 },
     ],
     patterns.map(({ count, queue, taskType, code, retriable, lastSeen, example }) => [
       String(count),
@@ -193,7 +228,8 @@ function printPatterns(patterns: readonly DeadLetterPattern[]): void {
       code,
       retriable ? 'yes' : 'no',
       readableAge(lastSeen, now),
-      `${example.taskId} ${example.message}`,
+      example.taskId,
+      oneLine(example.message),
     ]),
   );
 }

@@ -4,8 +4,8 @@ import { checkDataFolder, checkNode, checkPort, checkServer } from '../doctor/ch
 import { failed, ok, type Check, type Health } from '../doctor/check.js';
 import { CliError } from '../failure.js';
 import { paint, printJson, printLine } from '../output.js';
-import { defaultUrl } from '../remote.js';
 import { loadServeConfig, withDatabaseOptions, withRedisOption } from '../serve-config.js';
+import { urlOf } from '../server-url.js';
 
 export function doctorCommand(program: Command): void {
   const command = program
@@ -61,11 +61,6 @@ async function checkDatabase(database: ServeConfig['database']): Promise<readonl
 async function checkRedisAt(url: string): Promise<readonly Check[]> {
   const { checkRedis } = await import('../doctor/check-redis.js');
   return checkRedis(url);
-}
-
-function urlOf(host: string, port: number): string {
-  if (port === 0) return defaultUrl;
-  return `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
 }
 
 const marks: Readonly<Record<Health, string>> = {

@@ -13,8 +13,9 @@ import { names } from '../options.js';
 import { paint, printJson, printLine, printNote, printTable } from '../output.js';
 import { everyPage } from '../pages.js';
 import { readableAge } from '../readable.js';
-import { apiKeyOption, defaultUrl, remoteApi } from '../remote.js';
+import { apiKeyOption, remoteApi } from '../remote.js';
 import { loadServeConfig, withDatabaseOptions } from '../serve-config.js';
+import { defaultUrl } from '../server-url.js';
 
 interface KeyOptions {
   readonly url?: string;
@@ -187,12 +188,12 @@ function printKeys(keys: readonly KeyView[]): void {
   printTable(
     [
       { title: 'key' },
-      { title: 'name' },
-      { title: 'scopes' },
-      { title: 'reaches' },
-      { title: 'made' },
-      { title: 'used' },
-      { title: 'state' },
+      { title: 'name', least: 10 },
+      { title: 'scopes', least: 14 },
+      { title: 'reaches', least: 10, spare: 2 },
+      { title: 'made', spare: 1 },
+      { title: 'used', spare: 3 },
+      { title: 'state', least: 15 },
     ],
     newestFirst.map((key) => [
       key.id,
@@ -209,7 +210,12 @@ function printKeys(keys: readonly KeyView[]): void {
 function printSessions(sessions: readonly SessionView[]): void {
   const now = new Date();
   printTable(
-    [{ title: 'session' }, { title: 'from' }, { title: 'signed in' }, { title: 'used' }],
+    [
+      { title: 'session' },
+      { title: 'from', least: 10 },
+      { title: 'signed in', spare: 1 },
+      { title: 'used', spare: 2 },
+    ],
     sessions.map(({ id, signedInFrom, createdAt, lastUsedAt }) => [
       id,
       signedInFrom ?? 'unknown',

@@ -9,6 +9,7 @@ import {
 import type { SluiceApi } from '../../protocol/api.js';
 import type { QueueChange, QueueView } from '../../protocol/queues-api.js';
 import { queueToWire } from '../../protocol/queues-wire.js';
+import { existingQueue } from '../existing-queue.js';
 import { wholeNumber } from '../options.js';
 import { printFields, printJson, printLine } from '../output.js';
 import {
@@ -46,7 +47,7 @@ async function runLimit(name: string, options: LimitOptions): Promise<void> {
   const api = await remoteApi(options);
   const queue = isChange
     ? await api.putQueue(name, changed(await settingsOf(api, name), named, options))
-    : await api.getQueue(name);
+    : await existingQueue(api, name);
   if (options.json === true) printJson(queueToWire(queue));
   else await show(api, queue, isChange);
 }

@@ -25,7 +25,7 @@ async function runList(options: RemoteOptions): Promise<void> {
   else if (items.length === 0) printLine('No shared limits: "sluice limits set NAME" makes one.');
   else {
     const rows = items.map((limit) => [limit.name, limitText(limit)]);
-    printTable([{ title: 'limit' }, { title: 'rate' }], rows);
+    printTable([{ title: 'limit', least: 20 }, { title: 'rate' }], rows);
   }
 }
 

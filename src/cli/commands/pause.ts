@@ -1,6 +1,8 @@
 import { InvalidArgumentError, Option, type Command } from 'commander';
 import type { QueueView } from '../../protocol/queues-api.js';
 import { queueToWire } from '../../protocol/queues-wire.js';
+import { existingQueue } from '../existing-queue.js';
+import { duration } from '../options.js';
 import { printJson, printLine } from '../output.js';
 import { inForceText } from '../queue-text.js';
 import { remoteApi, withRemoteOptions, type RemoteOptions } from '../remote.js';
@@ -32,11 +34,15 @@ export function resumeCommand(program: Command): void {
 
 async function runPause(name: string, options: PauseOptions): Promise<void> {
   const ends = options.for === undefined ? options.until : new Date(Date.now() + options.for);
-  print(await (await remoteApi(options)).pauseQueue(name, ends), options);
+  const api = await remoteApi(options);
+  await existingQueue(api, name);
+  print(await api.pauseQueue(name, ends), options);
 }
 
 async function runResume(name: string, options: RemoteOptions): Promise<void> {
-  print(await (await remoteApi(options)).resumeQueue(name), options);
+  const api = await remoteApi(options);
+  await existingQueue(api, name);
+  print(await api.resumeQueue(name), options);
 }
 
 function print(queue: QueueView, options: RemoteOptions): void {
@@ -56,20 +62,4 @@ function time(text: string): Date {
   }
   if (ends.getTime() <= Date.now()) throw new InvalidArgumentError('It is over already.');
   return ends;
-}
-
-const unitsMs: Readonly<Record<string, number>> = {
-  s: 1_000,
-  m: 60_000,
-  h: 3_600_000,
-  d: 86_400_000,
-};
-
-function duration(text: string): number {
-  const [, count, unit = ''] = /^([1-9]\d{0,5})([smhd])$/.exec(text) ?? [];
-  const unitMs = unitsMs[unit];
-  if (unitMs === undefined) {
-    throw new InvalidArgumentError('It must be a whole number and s, m, h or d, like 10m.');
-  }
-  return Number(count) * unitMs;
 }

@@ -23,17 +23,17 @@ async function runQueues(options: RemoteOptions): Promise<void> {
 function printQueues(queues: readonly QueueView[]): void {
   printTable(
     [
-      { title: 'queue' },
+      { title: 'queue', least: 10 },
       { title: 'high', align: 'right' },
       { title: 'medium', align: 'right' },
       { title: 'low', align: 'right' },
-      { title: 'backlog', align: 'right' },
+      { title: 'backlog', align: 'right', spare: 3 },
       { title: 'running', align: 'right' },
-      { title: 'done/min', align: 'right' },
-      { title: 'failed/min', align: 'right' },
-      { title: 'oldest' },
-      { title: 'left' },
-      { title: '' },
+      { title: 'done/min', align: 'right', spare: 4 },
+      { title: 'failed/min', align: 'right', spare: 2 },
+      { title: 'oldest', align: 'right', spare: 5 },
+      { title: 'left', least: 16, spare: 1 },
+      { title: 'state', least: 20 },
     ],
     queues.map((queue) => {
       const { live } = queue;

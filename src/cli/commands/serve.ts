@@ -37,7 +37,8 @@ export function serveCommand(program: Command): void {
     .option('--trust-proxy <networks>', serveSettings.trustProxy.meaning)
     .option('--max-connections <n>', `${serveSettings.maxConnections.meaning} (10,000)`)
     .option('--drain-seconds <seconds>', `${serveSettings.drainMs.meaning} (5)`)
-    .option('--log-level <level>', serveSettings.logLevel.meaning)
+    .option('--log-level <level>', `${serveSettings.logLevel.meaning} (info)`)
+    .option('--log-format <format>', serveSettings.logFormat.meaning)
     .option('--log-payloads', serveSettings.logPayloads.meaning);
   withScaleOptions(withRedisOption(withDatabaseOptions(command))).action(async () =>
     runServe(command),
@@ -46,7 +47,7 @@ export function serveCommand(program: Command): void {
 
 async function runServe(command: Command): Promise<void> {
   const config = await loadServeConfig(command);
-  const [{ serve }, { createLog }] = await Promise.all([
+  const [{ serve }, { createLog, logDestination }] = await Promise.all([
     import('../../server/serve.js'),
     import('../../runtime/log.js'),
   ]);
@@ -81,7 +82,7 @@ async function runServe(command: Command): Promise<void> {
     scaling: config.scaling.settings,
     ...(provisioner === undefined ? {} : { provisioner }),
     maxConnections: config.maxConnections,
-    log: createLog(logLevel),
+    log: createLog(logLevel, logDestination(config.logFormat)),
     ...(config.logPayloads ? { logPayloads: {} } : {}),
     onStandby: (message) => standbys.push(message),
   }).catch((error: unknown) => {
@@ -146,6 +147,17 @@ function explain(error: unknown, port: number): unknown {
       next: 'Give every server of this database the same REDIS_URL, or give it to none.',
       cause: error,
     });
+  }
+  if (name === 'NotOurTurnError') {
+    return new CliError(
+      `Refused to start, as --no-wait asks: another process serves this database.`,
+      {
+        next:
+          'Leave out --no-wait to stand by and take over when it ends. With a Postgres server and the same ' +
+          'REDIS_URL for each of them, any number of servers serve at once.',
+        cause: error,
+      },
+    );
   }
   if (name === 'NoKeysError') {
     return new CliError(message, {

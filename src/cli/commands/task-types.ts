@@ -31,13 +31,13 @@ async function runTaskTypes(name: string | undefined, options: RemoteOptions): P
 function printTaskTypes(types: readonly ListedTaskType[]): void {
   printTable(
     [
-      { title: 'type' },
-      { title: 'queue' },
-      { title: 'priority' },
-      { title: 'retries', align: 'right' },
-      { title: 'timeout', align: 'right' },
-      { title: 'cost' },
-      { title: 'version' },
+      { title: 'type', least: 16 },
+      { title: 'queue', least: 12 },
+      { title: 'priority', spare: 2 },
+      { title: 'retries', align: 'right', spare: 3 },
+      { title: 'timeout', align: 'right', spare: 4 },
+      { title: 'cost', least: 12, spare: 5 },
+      { title: 'version', least: 8, spare: 1 },
     ],
     types.map((type) => [
       type.taskType,

@@ -1,10 +1,11 @@
 import type { Command } from 'commander';
+import type { TaskId } from '../../domain/ids.js';
 import { hasEnded } from '../../domain/task-state.js';
-import { taskIdFromWire } from '../../protocol/common-wire.js';
 import { explanationToWire, taskToWire } from '../../protocol/tasks-wire.js';
 import type { Explanation, TaskView } from '../../protocol/tasks-api.js';
+import { taskId as asTaskId } from '../options.js';
 import { paint, printFields, printJson, printLine, printTable } from '../output.js';
-import { readableAge, readableSeconds, readableState } from '../readable.js';
+import { oneLine, readableAge, readableSeconds, readableState } from '../readable.js';
 import { remoteApi, withRemoteOptions, type RemoteOptions } from '../remote.js';
 
 interface TaskCommandOptions extends RemoteOptions {
@@ -13,15 +14,15 @@ interface TaskCommandOptions extends RemoteOptions {
 
 export function taskCommand(program: Command): void {
   const command = program
-    .command('task <id>')
+    .command('task')
+    .argument('<id>', 'the task', asTaskId)
     .description('Show one task: its state, attempts and result')
     .option('--explain', 'why it is not running');
   withRemoteOptions(command).action(runTask);
 }
 
-async function runTask(id: string, options: TaskCommandOptions): Promise<void> {
+async function runTask(taskId: TaskId, options: TaskCommandOptions): Promise<void> {
   const api = await remoteApi(options);
-  const taskId = taskIdFromWire(id);
   if (options.explain === true) {
     const explanation = await api.explainTask(taskId);
     if (options.json === true) printJson(explanationToWire(explanation));
@@ -77,11 +78,11 @@ function printHistory({ history }: TaskView): void {
   printTable(
     [
       { title: 'attempt', align: 'right' },
-      { title: 'worker' },
+      { title: 'worker', spare: 1 },
       { title: 'outcome' },
-      { title: 'began' },
-      { title: 'ran' },
-      { title: 'why' },
+      { title: 'began', spare: 2 },
+      { title: 'ran', align: 'right' },
+      { title: 'why', least: 40 },
     ],
     history.attempts.map(({ attempt, workerId, outcome, startedAt, endedAt, error }) => [
       String(attempt),
@@ -89,7 +90,7 @@ function printHistory({ history }: TaskView): void {
       outcome,
       startedAt.toISOString(),
       readableSeconds((endedAt.getTime() - startedAt.getTime()) / 1000),
-      error === undefined ? '' : `${error.code}: ${error.message}`,
+      error === undefined ? '' : oneLine(`${error.code}: ${error.message}`),
     ]),
   );
 }

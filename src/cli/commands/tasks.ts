@@ -53,18 +53,18 @@ async function runTasks(options: TasksCommandOptions): Promise<void> {
   if (page.nextCursor !== null) printNote(`There are more: --cursor ${page.nextCursor}`);
 }
 
-export function printTasks(tasks: readonly ListedTask[]): void {
+function printTasks(tasks: readonly ListedTask[]): void {
   const now = new Date();
   printTable(
     [
       { title: 'task' },
-      { title: 'type' },
-      { title: 'queue' },
-      { title: 'priority' },
+      { title: 'type', least: 8 },
+      { title: 'queue', least: 8 },
+      { title: 'priority', spare: 2 },
       { title: 'state' },
-      { title: 'attempt', align: 'right' },
-      { title: 'submitted' },
-      { title: 'error' },
+      { title: 'attempt', align: 'right', spare: 1 },
+      { title: 'submitted', spare: 3 },
+      { title: 'error', least: 8, spare: 4 },
     ],
     tasks.map((task) => [
       task.taskId,

@@ -1,22 +1,21 @@
 import { Option, type Command } from 'commander';
 import { workerConflicts } from '../../domain/setting-conflicts.js';
 import { CliError } from '../failure.js';
-import { names, wholeNumber } from '../options.js';
-import { apiKeyOption, urlOption } from '../remote.js';
+import { logFormatOption, logLevelOption, names, wholeNumber } from '../options.js';
+import { withServerOptions } from '../remote.js';
 import type { WorkerCommandOptions } from '../worker/options.js';
 
 const seconds = (min: number) => wholeNumber(min, 2_000_000);
 
 export function workerCommand(program: Command): void {
-  program
+  const command = program
     .command('worker')
     .description('Run the tasks that a module defines')
     .requiredOption(
       '--module <file>',
       'exports what defineTask() answers; TypeScript or JavaScript',
-    )
-    .addOption(urlOption())
-    .addOption(apiKeyOption())
+    );
+  withServerOptions(command)
     .option('--concurrency <n>', 'tasks at once, in each process (1000)', wholeNumber(1, 100_000))
     .option(
       '--processes <n>',
@@ -57,6 +56,8 @@ export function workerCommand(program: Command): void {
       wholeNumber(0, 65_535),
     )
     .option('--metrics-host <host>', 'where to listen for it', '127.0.0.1')
+    .addOption(logLevelOption())
+    .addOption(logFormatOption())
     .addOption(new Option('--child <n>').argParser(wholeNumber(1, 1_000)).hideHelp())
     .action(runWorker);
 }

@@ -24,13 +24,13 @@ function printWorkers(workers: readonly WorkerView[]): void {
   printTable(
     [
       { title: 'worker' },
-      { title: 'name' },
-      { title: 'host' },
+      { title: 'name', least: 8, spare: 4 },
+      { title: 'host', least: 8, spare: 2 },
       { title: 'status' },
       { title: 'running', align: 'right' },
       { title: 'slots', align: 'right' },
-      { title: 'heard of' },
-      { title: 'types' },
+      { title: 'heard of', spare: 1 },
+      { title: 'types', least: 10, spare: 3 },
     ],
     workers.map((worker) => [
       worker.workerId,

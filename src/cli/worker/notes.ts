@@ -1,5 +1,14 @@
-export function waitingNote(url: string): string {
-  return `Waiting for a server at ${url}; "sluice serve" starts one.`;
+/** How long a server that does not answer is waited for before the note says that there is none. */
+const askMs = 1_000;
+
+/** Why a worker waits: nothing answers there, or a server does and is not ready. */
+export async function waitingNote(url: string): Promise<string> {
+  try {
+    const ready = await fetch(new URL('/readyz', url), { signal: AbortSignal.timeout(askMs) });
+    return `Waiting: the server at ${url} answers, but is not ready (${ready.status} of /readyz).`;
+  } catch {
+    return `Waiting for a server at ${url}; "sluice serve" starts one.`;
+  }
 }
 
 export function drainNote(drainTimeout: number): string {

@@ -15,9 +15,9 @@ const patienceMs = 2_000;
 
 /** The worker that the command line describes; it does not run yet. */
 export async function openWorker(options: WorkerCommandOptions): Promise<OpenedWorker> {
-  const { module, metricsPort } = options;
+  const { module, metricsPort, logLevel, logFormat } = options;
   const definitions = await loadTaskDefinitions(module);
-  const [{ Worker }, { createLog }, api, metrics] = await Promise.all([
+  const [{ Worker }, { createLog, logDestination }, api, metrics] = await Promise.all([
     import('../../worker/worker.js'),
     import('../../runtime/log.js'),
     remoteApi(options),
@@ -25,7 +25,7 @@ export async function openWorker(options: WorkerCommandOptions): Promise<OpenedW
   ]);
   const worker = new Worker(api, definitions, {
     ...toWorkerOptions(options),
-    log: createLog(process.env.SLUICE_LOG_LEVEL ?? 'warn'),
+    log: createLog(logLevel, logDestination(logFormat)),
     ...(metrics === null ? {} : { observer: metrics.observer }),
   });
   metrics?.watch(worker);

@@ -1,4 +1,5 @@
 import { totalmem } from 'node:os';
+import type { LogFormat } from '../../runtime/log-format.js';
 import type { WorkerOptions } from '../../worker/worker.js';
 import type { MetricsAddress } from './metrics-port.js';
 
@@ -21,6 +22,8 @@ export interface WorkerCommandOptions {
   readonly memoryLimit?: number;
   readonly metricsPort?: number;
   readonly metricsHost: string;
+  readonly logLevel: string;
+  readonly logFormat?: LogFormat;
   /** Only in a process that a parent started: which of `processes` it is, from 1. */
   readonly child?: number;
 }

@@ -28,7 +28,7 @@ async function work(
     return worker.stop();
   };
   const shutdown = untilShutdown(stop, worker.stopped);
-  const started = startPatiently(worker, () => printNote(waitingNote(url)));
+  const started = startPatiently(worker, () => void waitingNote(url).then(printNote));
   await Promise.race([started, shutdown]);
   if (worker.id !== null) {
     printLine(`Worker ${worker.id} is ready for ${taskTypes.join(', ')} at ${url}`);

@@ -16,7 +16,7 @@ export async function runProcesses(options: WorkerCommandOptions, count: number)
     nameOf: (number) => processName(options, number),
     argsOf: childArgs,
     drainTimeoutMs: drainTimeout * 1000,
-    onWaiting: () => printNote(waitingNote(url)),
+    onWaiting: () => void waitingNote(url).then(printNote),
     onReady: (message) => {
       printLine(describeReady(message, count, url));
       if (port !== null) printLine(`Metrics at ${port.url}`);
