@@ -125,7 +125,7 @@ export function joinParts(
   const cancel = new Cancel(context, { fleet, news, feeder, slots });
   const replay = new Replay(context, feeder);
   const read = new Read(context);
-  const explain = new Explain(context, read, new Estimate(context, queues, throughput));
+  const explain = new Explain(context, read, new Estimate(context, queues, counters));
   const health = new Health(context, explain, hearing);
   const line = new Line(context);
   const scaler = new Scaler(context, {
