@@ -14,7 +14,7 @@ const snippets = pages.flatMap((page) =>
   snippetsOf(page, readFileSync(join(repository, page), 'utf8')),
 );
 /** The other tools are those of this repository. */
-const jest = 'jest@30.5.2';
+const jest = ['jest@30.5.2', 'ts-jest@29.4.15'];
 const tool = (name) => `${name}@${versionOf(name)}`;
 
 /** As `npx tsc --init` has it, as far as it matters here. */
@@ -143,10 +143,15 @@ async function tryCommonJs() {
 
 async function tryJest() {
   const project = new Project(root, 'jest');
-  await project.install([tarball, jest]);
+  const tools = [...jest, tool('typescript'), tool('@types/node')];
+  await project.install([tarball, ...tools], { type: 'commonjs' });
   writeSnippets(project);
+  const test = readFileSync(project.path('shout.test.ts'), 'utf8');
+  project.write('shout.test.mjs', test.replace('let sluice: Sluice;', 'let sluice;'));
+  const isolated = { ...compilerOptions, isolatedModules: true };
+  project.write('tsconfig.json', { compilerOptions: isolated });
   const env = { NODE_OPTIONS: '--experimental-vm-modules' };
-  await prints('Tests:       1 passed', project.run('jest', 'jest', [], env));
+  await prints('Tests:       2 passed', project.run('jest', 'jest', [], env));
 }
 
 async function tryVitest() {
