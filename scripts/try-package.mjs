@@ -14,7 +14,7 @@ const snippets = pages.flatMap((page) =>
   snippetsOf(page, readFileSync(join(repository, page), 'utf8')),
 );
 /** The other tools are those of this repository. */
-const jest = 'jest@30.5.2';
+const jest = ['jest@30.5.2', 'ts-jest@29.4.15'];
 const tool = (name) => `${name}@${versionOf(name)}`;
 
 /** As `npx tsc --init` has it, as far as it matters here. */
@@ -86,7 +86,7 @@ async function tryEsm() {
   const project = new Project(root, 'esm');
   let url;
   try {
-    const tools = [tool('zod'), tool('typescript'), tool('tsx'), tool('@types/node')];
+    const tools = [tool('zod'), tool('typescript'), tool('@types/node')];
     await project.install([tarball, ...tools], { type: 'module' });
     checkLinks(project.path('node_modules/sluice'));
     for (const file of ['assumed.mjs', 'run-snippets.mjs']) {
@@ -100,29 +100,30 @@ async function tryEsm() {
   }
   const own = writeSnippets(project, url);
   project.write('globals.d.ts', declarations);
-  const examples = 'node_modules/sluice/examples';
-  const files = [
-    'globals.d.ts',
-    ...own.map(({ name }) => name).filter((name) => name.endsWith('.ts')),
-  ];
+  const typed = own.map(({ name }) => name).filter((name) => name.endsWith('.ts'));
+  const examples = readdirSync(project.path('node_modules/sluice/examples'))
+    .filter((name) => name.endsWith('.ts'))
+    .map((name) => `node_modules/sluice/examples/${name}`);
+  const files = ['globals.d.ts', ...typed, ...examples];
   project.write('tsconfig.json', { compilerOptions, files });
-  project.write('tsconfig.examples.json', {
-    compilerOptions: { ...compilerOptions, noEmit: true },
-    include: [`${examples}/*.ts`],
-    exclude: [],
-  });
-  await project.run(`tsc, ${files.length - 1} snippets`, 'tsc', ['-p', '.']);
-  await project.run('tsc, examples', 'tsc', ['-p', 'tsconfig.examples.json']);
+  await project.run(`tsc, ${typed.length} snippets, ${examples.length} examples`, 'tsc', [
+    '-p',
+    '.',
+  ]);
   const runnable = own.filter(({ runs }) => runs).map(({ name }) => `out/${name.slice(0, -3)}.js`);
   await project.run(`run ${runnable.length} snippets`, 'node', ['run-snippets.mjs', ...runnable]);
   await prints('HELLO', project.run('plain JavaScript', 'node', ['plain.mjs']));
-  await prints('4 words', project.run('README, by tsx', 'tsx', [`${examples}/quickstart.ts`]));
 }
 
+/** As `npm init` makes it. */
 async function tryCommonJs() {
   const project = new Project(root, 'commonjs');
-  await project.install([tarball, tool('typescript'), tool('@types/node')]);
+  const tools = [tool('zod'), tool('typescript'), tool('tsx'), tool('@types/node')];
+  await project.install([tarball, ...tools], { type: 'commonjs' });
   writeSnippets(project);
+  const quickstart = project.path('node_modules/sluice/examples/quickstart.ts');
+  cpSync(quickstart, project.path('quickstart.mts'));
+  await prints('4 words', project.run('README, by tsx', 'tsx', ['quickstart.mts']));
   await prints('HELLO', project.run('require', 'node', ['plain.js']));
   const required = "const { defineTask, Sluice } = require('sluice');";
   const plain = readFileSync(project.path('plain.js'), 'utf8');
@@ -142,25 +143,38 @@ async function tryCommonJs() {
 
 async function tryJest() {
   const project = new Project(root, 'jest');
-  await project.install([tarball, jest]);
+  const tools = [...jest, tool('typescript'), tool('@types/node')];
+  await project.install([tarball, ...tools], { type: 'commonjs' });
   writeSnippets(project);
+  const test = readFileSync(project.path('shout.test.ts'), 'utf8');
+  project.write('shout.test.mjs', test.replace('let sluice: Sluice;', 'let sluice;'));
+  const isolated = { ...compilerOptions, isolatedModules: true };
+  project.write('tsconfig.json', { compilerOptions: isolated });
   const env = { NODE_OPTIONS: '--experimental-vm-modules' };
-  await prints('Tests:       1 passed', project.run('jest', 'jest', [], env));
+  await prints('Tests:       2 passed', project.run('jest', 'jest', [], env));
 }
 
 async function tryVitest() {
   const project = new Project(root, 'vitest');
-  await project.install([tarball, tool('vitest'), tool('vite')]);
-  writeSnippets(project);
+  const tools = [tool('vitest'), tool('vite'), tool('typescript'), tool('@types/node')];
+  await project.install([tarball, ...tools], { type: 'module' });
+  const [{ name }] = writeSnippets(project);
+  const checked = { ...compilerOptions, skipLibCheck: true, noEmit: true };
+  project.write('tsconfig.json', { compilerOptions: checked, files: [name] });
+  await project.run('tsc', 'tsc', ['-p', '.']);
   await prints('1 passed', project.run('vitest', 'vitest', ['run'], { NO_COLOR: '1' }));
 }
 
 /** sluice/client without Node, and then without any other package. */
 async function tryBundler() {
   const project = new Project(root, 'bundler');
-  await project.install([tarball, tool('esbuild')]);
+  await project.install([tarball, tool('esbuild'), tool('typescript')], { type: 'module' });
   const url = await serving.ready;
   writeSnippets(project, url);
+  const browser = { module: 'esnext', moduleResolution: 'bundler', lib: ['es2023', 'dom'] };
+  const checked = { ...compilerOptions, ...browser, types: [], skipLibCheck: true, noEmit: true };
+  project.write('tsconfig.json', { compilerOptions: checked, files: ['browser.ts'] });
+  await project.run('tsc, with the DOM and without Node', 'tsc', ['-p', '.']);
   cpSync(join(import.meta.dirname, 'try-package/edge.mjs'), project.path('edge.mjs'));
   const options = ['--bundle', '--minify', '--format=esm', '--platform=browser'];
   const esbuild = ['browser.ts', ...options, '--outfile=out/browser.js'];
@@ -177,7 +191,7 @@ async function tryBundler() {
 
 /** A server and a worker by the command line of the package. Resolves with the server's address. */
 async function startServer(project) {
-  const ready = /ready at (http:\S+)/;
+  const ready = /Sluice is ready at (http:\S+)/;
   const serve = project.start('sluice', ['serve', '--port', '0', '--data', ':memory:'], ready);
   background.push(serve.child);
   const [, url] = await serve.said;

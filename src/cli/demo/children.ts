@@ -20,7 +20,7 @@ export class Children {
     return this.#failing.signal;
   }
 
-  /** Resolves with the first line that it prints: all of them say so when they are ready. */
+  /** Resolves with the line that says it is ready. On a busy machine a server may first say that it is not. */
   async start({ args, cwd, env }: ChildOptions): Promise<string> {
     const child = spawn(process.execPath, [...process.execArgv, mainFile(), ...args], {
       cwd,
@@ -41,9 +41,13 @@ export class Children {
       throw failure;
     });
     const lines = createInterface({ input: stdout });
-    const firstLine = once(lines, 'line').then(([line]) => String(line));
+    const ready = new Promise<string>((resolve) => {
+      lines.on('line', (line) => {
+        if (line.includes(' is ready ')) resolve(line);
+      });
+    });
     ended.catch(() => undefined);
-    return Promise.race([firstLine, ended]);
+    return Promise.race([ready, ended]);
   }
 
   async stop(): Promise<void> {
