@@ -7,7 +7,7 @@ import { invalidField, invalidRequest, refusalOf } from '../protocol/problem-wir
 import type { SubmitOutcome, TaskDraft } from '../protocol/tasks-api.js';
 import { taskDraftSchema, type TaskDraftWire } from '../protocol/tasks-schema.js';
 import { taskDraftFromWire } from '../protocol/tasks-wire.js';
-import { compileCheck } from './validation.js';
+import { compileCheck } from '../protocol/compile-check.js';
 
 const checkDraft = compileCheck(taskDraftSchema);
 
