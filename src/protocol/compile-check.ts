@@ -23,6 +23,9 @@ const endOfTimeMs = Date.UTC(9900);
 
 /** Years that Postgres and every client can write; a leap second is no instant to JavaScript. */
 function isTimestamp(text: string): boolean {
-  const ms = IsDateTime(text) ? new Date(text).getTime() : NaN;
+  return IsDateTime(text) && isKeepable(new Date(text).getTime());
+}
+
+export function isKeepable(ms: number): boolean {
   return ms >= 0 && ms < endOfTimeMs;
 }

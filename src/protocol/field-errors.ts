@@ -79,6 +79,9 @@ function lastName(pointer: string): string {
   return segment.replaceAll('~1', '/').replaceAll('~0', '~');
 }
 
+/** An alternative of another type was less likely meant than one with many wrong fields. */
+const otherType = 100;
+
 /**
  * Of the alternatives of a union, the one that was probably meant: the one whose own shape fits
  * best. Without this a misspelt field would be told as a missing one of every alternative.
@@ -92,7 +95,9 @@ function likeliest(errors: readonly ValidationError[]): readonly ValidationError
     const branchOf = (error: ValidationError): string =>
       error.schemaPath.slice(prefix.length).split('/', 1)[0] ?? '';
     const misfit = (branch: string): number =>
-      inside.filter((error) => error.schemaPath === `${prefix}${branch}`).length;
+      inside
+        .filter((error) => error.schemaPath === `${prefix}${branch}`)
+        .reduce((sum, { keyword }) => sum + (keyword === 'type' ? otherType : 1), 0);
     const [best] = [...new Set(inside.map(branchOf))].sort((a, b) => misfit(a) - misfit(b));
     return kept.filter((error) => !inside.includes(error) || branchOf(error) === best);
   }, errors);

@@ -69,7 +69,7 @@ describe('the same calls as in-process', () => {
     expect(outcomes[5_001]).toMatchObject({
       kind: 'refused',
       code: 'invalid_request',
-      errors: [{ path: '/tasks/1/task_type' }],
+      errors: [{ path: '/taskType' }],
     });
     const last = outcomes[5_002];
     if (last?.kind !== 'accepted') throw new Error('the last one was not accepted');
