@@ -5,7 +5,7 @@ import type { Caller } from '../protocol/caller.js';
 import { taskIdFromWire, workerIdFromWire } from '../protocol/common-wire.js';
 import type { DeadLetterFilter, DeadLetterReplay } from '../protocol/dead-letters-api.js';
 import { deadLetterFilterFields, deadLetterReplayFields } from '../protocol/dead-letters-wire.js';
-import { readDraft } from '../protocol/draft-check.js';
+import { isPlainlyRight, readDraft } from '../protocol/draft-check.js';
 import { callersRefusal, inCallersNames, refuseUnknown } from '../protocol/fields.js';
 import type { KeyDraft } from '../protocol/keys-api.js';
 import { keyDraftFields } from '../protocol/keys-wire.js';
@@ -67,17 +67,21 @@ export class InProcessApi implements SluiceApi {
     drafts: readonly TaskDraft[],
     caller?: Caller,
   ): Promise<readonly SubmitOutcome[]> {
-    const read = drafts.map(tryRead);
-    const valid = read.filter(isDraft);
-    const outcomes = await this.#engine.submitMany(valid, caller);
-    const isAsItCame = valid.length === read.length && !outcomes.some(hasErrors);
-    if (isAsItCame) return outcomes;
+    if (!drafts.every(isPlainlyRight)) return this.#submitRead(drafts.map(tryRead), caller);
+    const outcomes = await this.#engine.submitMany(drafts, caller);
+    return outcomes.some(hasErrors) ? outcomes.map(inOwnNames) : outcomes;
+  }
+
+  async #submitRead(
+    read: readonly (TaskDraft | Refused)[],
+    caller: Caller | undefined,
+  ): Promise<readonly SubmitOutcome[]> {
+    const outcomes = await this.#engine.submitMany(read.filter(isDraft), caller);
     const answers = outcomes.values();
     return read.flatMap((one) => {
       if (!isDraft(one)) return [one];
       const { value } = answers.next();
-      if (value === undefined) return [];
-      return [value.kind === 'refused' ? callersRefusal(draftFields, value) : value];
+      return value === undefined ? [] : [inOwnNames(value)];
     });
   }
 
@@ -280,6 +284,10 @@ function isDraft(read: TaskDraft | Refused): read is TaskDraft {
 
 function hasErrors(outcome: SubmitOutcome): boolean {
   return outcome.kind === 'refused' && outcome.errors !== undefined;
+}
+
+function inOwnNames(outcome: SubmitOutcome): SubmitOutcome {
+  return outcome.kind === 'refused' ? callersRefusal(draftFields, outcome) : outcome;
 }
 
 function idOf(taskId: TaskId): TaskId {

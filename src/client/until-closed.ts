@@ -2,12 +2,17 @@ import { SluiceError } from '../domain/errors.js';
 
 /** The same API, every call of which is refused once it is closed. */
 export function untilClosed<Api extends object>(api: Api, isClosed: () => boolean): Api {
+  const calls = new Map<string | symbol, unknown>();
   return new Proxy(api, {
     get(target, name) {
+      const known = calls.get(name);
+      if (known !== undefined) return known;
       const member: unknown = Reflect.get(target, name);
       if (typeof member !== 'function') return member;
-      return (...given: readonly unknown[]): unknown =>
+      const call = (...given: readonly unknown[]): unknown =>
         isClosed() ? Promise.reject(closedError()) : Reflect.apply(member, target, given);
+      calls.set(name, call);
+      return call;
     },
   });
 }

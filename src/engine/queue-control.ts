@@ -45,7 +45,7 @@ import { queueView } from './queue-view.js';
 import type { Throughput } from './throughput.js';
 
 /** Each failure means that another change was written: so many in a row are a loop elsewhere. */
-const maxChangeTries = 20;
+const maxChangeTries = 100;
 
 export interface QueueControlParts {
   readonly admission: Admission;
@@ -88,7 +88,9 @@ export class QueueControl {
     const settings = settingsOf(draft);
     await this.#refuseFaults(defaultQueueSettings, draft, settings);
     const { db } = this.#context;
-    return this.#replaced(await putQueue(db, name, settings, instant(this.#context)));
+    const queue = await putQueue(db, name, settings, instant(this.#context));
+    await this.#setCeiling(queue);
+    return this.#changed(queue);
   }
 
   /** Read, changed and written over the same version: a change that came between is changed in turn. */
@@ -100,7 +102,10 @@ export class QueueControl {
       const settings = changedSettings(before, change);
       await this.#refuseFaults(before, change, settings);
       const queue = await replaceQueue(db, name, known, settings, instant(this.#context));
-      if (queue !== null) return this.#replaced(queue);
+      if (queue === null) continue;
+      // Else one that changes it at the same time would be undone.
+      if (settings.maxActive !== before.maxActive) await this.#setCeiling(queue);
+      return this.#changed(queue);
     }
     const detail = `The settings of ${name} changed ${maxChangeTries} times while they were read. Nothing was changed. Try again.`;
     throw new SluiceError('unavailable', detail, { retryAfterSeconds: 1 });
@@ -165,11 +170,9 @@ export class QueueControl {
     await this.#refuseUnknownLimits(settings);
   }
 
-  async #replaced(queue: ConfiguredRow): Promise<QueueView> {
-    const { name, settings } = queue;
+  async #setCeiling({ name, settings }: ConfiguredRow): Promise<void> {
     await patiently(() => setCeiling(this.#context.db, name, settings.maxActive));
     this.#admission.reached.forget();
-    return this.#changed(queue);
   }
 
   async #changed(queue: ConfiguredRow): Promise<QueueView> {

@@ -89,7 +89,8 @@ function withoutRequests(right: Right): Right {
   return (value) => right(value) && !Object.hasOwn(value as object, requestUnit);
 }
 
-function isPlainlyRight(draft: unknown): boolean {
+/** False says nothing: `readDraft` decides. */
+export function isPlainlyRight(draft: unknown): boolean {
   if (typeof draft !== 'object' || draft === null) return false;
   const { taskType, runAt, delaySeconds } = draft as Partial<TaskDraft>;
   if (taskType === undefined || (runAt !== undefined && delaySeconds !== undefined)) return false;

@@ -53,9 +53,9 @@ const ageSchema = (description: string) =>
   Type.Optional(nullable(Type.Number({ minimum: 0, maximum: 315_360_000, description })));
 
 const ageingSchema = request('Ageing', {
-  low_to_medium_seconds: ageSchema('600 when absent; null: never'),
-  low_to_high_seconds: ageSchema('1,800 when absent; null: never'),
-  medium_to_high_seconds: ageSchema('1,200 when absent; null: never'),
+  low_to_medium_seconds: ageSchema('600 by default; null: never'),
+  low_to_high_seconds: ageSchema('1,800 by default; null: never'),
+  medium_to_high_seconds: ageSchema('1,200 by default; null: never'),
 });
 export type AgeingWire = Static<typeof ageingSchema>;
 
@@ -104,12 +104,12 @@ const settingsProperties = {
       minimum: 1,
       maximum: 1_000_000,
       description:
-        'Combinations of task type and required capabilities; a task of a further one is refused. 10,000 when absent',
+        'Combinations of task type and required capabilities; a task of a further one is refused. 10,000 by default',
     }),
   ),
   paused: Type.Optional(Type.Boolean({ description: 'Nothing of it is taken' })),
   paused_until: Type.Optional(
-    nullable(timestampSchema('With "paused": goes on by itself then; absent: until resumed')),
+    nullable(timestampSchema('With "paused": goes on by itself then; null: until resumed')),
   ),
   ageing: Type.Optional(nullable(ageingSchema)),
 };
