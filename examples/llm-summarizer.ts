@@ -68,12 +68,7 @@ async function refusalOf(response: Response, title: string): Promise<Error> {
 }
 
 await using sluice = await Sluice.open();
-await sluice.queue(OPENAI_MODEL).set({
-  limits: [
-    { unit: 'requests', rate: 500, perSeconds: 60, burst: null },
-    { unit: 'tokens', rate: 200_000, perSeconds: 60, burst: null },
-  ],
-});
+await sluice.queue(OPENAI_MODEL).set({ limits: { rpm: 500, tpm: 200_000 } });
 await sluice.worker([summarize], { concurrency: 100 }).start();
 
 const document = readFileSync(process.argv[2] ?? guide, 'utf8');

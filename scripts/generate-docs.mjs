@@ -63,7 +63,7 @@ function renderHttpApi({ groups, schemas }) {
 ${generated('the schemas that validate every request')}
 
 JSON over HTTP. Times are RFC 3339 in UTC with milliseconds; durations carry their unit in the name.
-A field that is not known is refused with 400 and its path. Lists are paged: pass \`next_cursor\` of
+A field that is not known is refused with 400, its path and the name that was probably meant. Lists are paged: pass \`next_cursor\` of
 one answer as \`cursor\` of the next call, until it is null. A refusal is an
 \`application/problem+json\` document whose \`code\` is one of [these](errors.md).
 Beside the answers that a call lists, any call may be refused with
@@ -182,7 +182,7 @@ ${generated('the catalogue in src/domain/errors.ts')}
 
 Every call that is refused answers with an \`application/problem+json\` document, and every client
 throws a \`SluiceError\`, with one of these codes. \`detail\` says what was wrong this time, \`errors\`
-which fields by their JSON pointers, \`retry_after_seconds\` when to try again where that is known.
+which fields by their JSON pointers (\`/max_retries\` over HTTP, \`/maxRetries\` in TypeScript), \`retry_after_seconds\` when to try again where that is known.
 
 ${rows.join('\n')}`;
 }

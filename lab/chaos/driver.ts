@@ -3,7 +3,7 @@ import { NodeHttpApi } from '../../src/client/node-http-api.js';
 import { SluiceError } from '../../src/domain/errors.js';
 import type { TaskId } from '../../src/domain/ids.js';
 import type { SluiceApi } from '../../src/protocol/api.js';
-import type { QueueChange } from '../../src/protocol/queues-api.js';
+import type { QueueDraft } from '../../src/protocol/queues-api.js';
 import type { Acknowledged } from './history.js';
 import type { PlannedTask, queues, Unit, Workload } from './workload.js';
 
@@ -37,7 +37,7 @@ export class Driver {
   }
 
   /** How often it had to be sent: an unanswered change may be carried out later. */
-  async change(name: string, change: QueueChange): Promise<number> {
+  async change(name: string, change: QueueDraft): Promise<number> {
     let sent = 0;
     await this.#insist((api) => {
       sent += 1;

@@ -1,5 +1,5 @@
 import type { Priority } from '../../src/domain/priority.js';
-import type { QueueChange } from '../../src/protocol/queues-api.js';
+import type { QueueDraft } from '../../src/protocol/queues-api.js';
 import type { TaskDraft } from '../../src/protocol/tasks-api.js';
 import { seededRandom } from '../shared/measure.js';
 import type { RateBound, SlotBound } from './history.js';
@@ -26,7 +26,7 @@ export const retuned = { queue: 'retuned', wide: 8, tight: 1 };
 /** What fails here says that the service wants fewer calls, which stops the queue for a second. */
 const pushedBack = 'pushed-back';
 
-export const queues: Readonly<Record<string, QueueChange>> = {
+export const queues: Readonly<Record<string, QueueDraft>> = {
   limited: { limits: [{ unit: 'requests', ...limited }] },
   bursty: { limits: [{ unit: 'requests', ...bursty }] },
   narrow: { maxConcurrency: narrow },

@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { NodeHttpApi } from '../../src/client/node-http-api.js';
 import type { TaskId } from '../../src/domain/ids.js';
 import type { SluiceApi } from '../../src/protocol/api.js';
-import type { QueueChange } from '../../src/protocol/queues-api.js';
+import type { QueueDraft } from '../../src/protocol/queues-api.js';
 import type { TaskDraft } from '../../src/protocol/tasks-api.js';
 import { getFreePort } from '../../test/support/services/free-port.js';
 import {
@@ -158,7 +158,7 @@ export class Service implements AsyncDisposable {
     });
   }
 
-  async put(queue: string, change: QueueChange, server = 0): Promise<void> {
+  async put(queue: string, change: QueueDraft, server = 0): Promise<void> {
     await this.api(server).putQueue(queue, change);
   }
 

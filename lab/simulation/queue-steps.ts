@@ -1,5 +1,5 @@
 import type { RateLimit } from '../../src/domain/queue-settings.js';
-import type { QueueChange } from '../../src/protocol/queues-api.js';
+import type { QueueDraft } from '../../src/protocol/queues-api.js';
 import type { Random } from './random.js';
 import type { Server } from './server.js';
 import type { Step } from './steps.js';
@@ -33,7 +33,7 @@ function putQueue(world: World, server: Server, name: QueueName, random: Random)
   });
 }
 
-function rulesOf(name: QueueName, random: Random): QueueChange {
+function rulesOf(name: QueueName, random: Random): QueueDraft {
   switch (name) {
     case 'slow':
       return { limits: [limitOf('requests', random)] };

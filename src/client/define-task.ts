@@ -2,7 +2,7 @@ import type { StandardSchemaV1 } from '@standard-schema/spec';
 import type { JsonObject } from '../domain/json.js';
 import type { TaskDefaults } from '../protocol/task-types-api.js';
 import type { RetryPolicy } from '../worker/apply-retry-policy.js';
-import { checkRetryPolicy } from '../worker/check-retry-policy.js';
+import { checkDefinition } from '../worker/check-definition.js';
 import type { HandlerContext } from '../worker/handler.js';
 
 type ParametersSchema = StandardSchemaV1<object, unknown>;
@@ -33,6 +33,6 @@ export interface TaskDefinition<Input extends object, Result> extends TaskDefaul
 export function defineTask<Result, Schema extends ParametersSchema = AnyParameters>(
   options: TaskOptions<Schema, Result>,
 ): TaskDefinition<StandardSchemaV1.InferInput<Schema>, Result> {
-  checkRetryPolicy(options.type, options.retry);
+  checkDefinition(options);
   return options;
 }

@@ -1,6 +1,7 @@
 import { SluiceError, type FieldError } from '../domain/errors.js';
 import type { JsonObject } from '../domain/json.js';
 import { defined } from '../protocol/defined.js';
+import { checkNames } from '../protocol/options.js';
 import type { TaskDefaults } from '../protocol/task-types-api.js';
 import type { TaskDraft } from '../protocol/tasks-api.js';
 import { checkInput, summary } from '../worker/input-schema.js';
@@ -23,6 +24,27 @@ export interface SubmitOptions
       | 'tags'
       | 'traceId'
     > {}
+
+const optionNames: Readonly<Record<keyof SubmitOptions, true>> = {
+  queue: true,
+  priority: true,
+  capabilities: true,
+  timeoutSeconds: true,
+  maxRetries: true,
+  cost: true,
+  idempotencyKey: true,
+  workflowId: true,
+  workflowOnFailure: true,
+  runAt: true,
+  delaySeconds: true,
+  dispatchDeadlineSeconds: true,
+  userId: true,
+  tags: true,
+  traceId: true,
+};
+
+/** What a draft calls by another name than the options of a submit. */
+export const optionFields = { capabilities: 'requiredCapabilities' };
 
 /** Makes drafts of one definition. What they have in common is worked out once. */
 export function drafting<Input extends object>(
@@ -48,6 +70,7 @@ export function drafting<Input extends object>(
   const draft = (input: Input, options?: SubmitOptions): TaskDraft => {
     const parameters = parametersOf(type, input);
     if (options === undefined) return { ...defaults, parameters };
+    checkNames(optionNames, options);
     const { capabilities: requiredCapabilities, ...rest } = options;
     return {
       ...defaults,

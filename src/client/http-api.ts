@@ -1,3 +1,4 @@
+import { SluiceError } from '../domain/errors.js';
 import { hasEnded } from '../domain/task-state.js';
 import type { TaskId, WorkerId } from '../domain/ids.js';
 import type { SluiceApi } from '../protocol/api.js';
@@ -10,11 +11,17 @@ import type {
 } from '../protocol/dead-letters-api.js';
 import type { CreatedKey, KeyDraft, KeyView, SessionView } from '../protocol/keys-api.js';
 import type { Page, PageRequest } from '../protocol/page.js';
-import type { LimitView, QueueChange, QueueView } from '../protocol/queues-api.js';
+import type {
+  LimitView,
+  QueueChange,
+  QueueDraft,
+  QueueView,
+  RateLimitDraft,
+} from '../protocol/queues-api.js';
 import type { Scaling } from '../protocol/scaling-api.js';
 import type { Series, SeriesRequest } from '../protocol/series-api.js';
 import type { SeriesWire } from '../protocol/series-schema.js';
-import { seriesFromWire, seriesRequestToWire } from '../protocol/series-wire.js';
+import { seriesFields, seriesFromWire, seriesRequestToWire } from '../protocol/series-wire.js';
 import type { Statistics } from '../protocol/statistics-api.js';
 import type { ListedTaskType, TaskTypeView } from '../protocol/task-types-api.js';
 import type {
@@ -42,10 +49,8 @@ import type {
   ReportAnswer,
   WorkerView,
 } from '../protocol/workers-api.js';
-import type { RateLimit } from '../domain/queue-settings.js';
 import { bounds } from '../protocol/bounds.js';
-import { taskIdFromWire, timestampToWire } from '../protocol/common-wire.js';
-import { defined } from '../protocol/defined.js';
+import { taskIdFromWire } from '../protocol/common-wire.js';
 import type {
   DeadLetterAnalysisWire,
   DeadLetterPageWire,
@@ -53,11 +58,20 @@ import type {
 } from '../protocol/dead-letters-schema.js';
 import {
   deadLetterAnalysisFromWire,
+  deadLetterFilterFields,
   deadLetterFilterToWire,
   deadLetterPageFromWire,
+  deadLetterReplayFields,
   replayDeadLettersToWire,
   replayedFromWire,
 } from '../protocol/dead-letters-wire.js';
+import {
+  callersRefusal,
+  inCallersNames,
+  refuseUnknown,
+  timestampFieldToWire,
+  writeRequest,
+} from '../protocol/fields.js';
 import type {
   CreatedKeyWire,
   KeyPageWire,
@@ -67,18 +81,24 @@ import type {
 } from '../protocol/keys-schema.js';
 import {
   createdKeyFromWire,
+  keyDraftFields,
   keyDraftToWire,
   keyFromWire,
   keyPageFromWire,
   sessionFromWire,
 } from '../protocol/keys-wire.js';
+import { checkId, checkName, checkText } from '../protocol/values.js';
+import { refusalOf } from '../protocol/problem-wire.js';
 import type { LimitWire, QueuePageWire, QueueWire } from '../protocol/queues-schema.js';
 import {
   limitFromWire,
   queueChangeToWire,
+  queueDraftToWire,
+  queueFields,
   queueFromWire,
   queuePageFromWire,
-  rateLimitToWire,
+  rateFields,
+  rateLimitDraftToWire,
 } from '../protocol/queues-wire.js';
 import { reportAnswerFromWire, reportToWire } from '../protocol/reports-wire.js';
 import type { ScalingWire } from '../protocol/scaling-schema.js';
@@ -92,16 +112,22 @@ import type {
   CancellationWire,
   ExplanationWire,
   ReceiptWire,
+  TaskDraftWire,
   TaskPageWire,
   TaskWire,
 } from '../protocol/tasks-schema.js';
 import {
   cancellationFromWire,
+  draftFields,
   explanationFromWire,
-  includeToWire,
+  filterFields,
+  listFields,
+  pageFields,
   receiptFromWire,
+  replayFields,
   replayToWire,
   submitOutcomesFromWire,
+  taskChangeFields,
   taskChangeToWire,
   taskDraftToWire,
   taskFilterToWire,
@@ -123,6 +149,7 @@ import {
   pollAnswerFromWire,
   pollToWire,
   registeredFromWire,
+  registrationFields,
   registrationToWire,
   workerFromWire,
   workerPageFromWire,
@@ -150,26 +177,33 @@ export class HttpApi implements SluiceApi {
 
   async submit(draft: TaskDraft): Promise<Receipt> {
     const body = taskDraftToWire(draft);
-    const { status, answer } = await this.#http.exchange<ReceiptWire>('POST', '/api/v1/tasks', {
-      body,
-    });
+    const { status, answer } = await inCallersNames(draftFields, () =>
+      this.#http.exchange<ReceiptWire>('POST', '/api/v1/tasks', { body }),
+    );
     return receiptFromWire(answer, status === 201);
   }
 
   /** In as many requests as their number and size need. */
   async submitMany(drafts: readonly TaskDraft[]): Promise<readonly SubmitOutcome[]> {
+    const written = drafts.map(tryWrite);
     const outcomes: SubmitOutcome[] = [];
-    for (const tasks of splitBatch(drafts)) {
+    for (const tasks of splitBatch(written)) {
       const answer = await this.#http.post<BatchAnswerWire>(
         '/api/v1/tasks/batch',
         `{"tasks":[${tasks.join(',')}]}`,
       );
       outcomes.push(...submitOutcomesFromWire(answer));
     }
-    return outcomes;
+    const answers = outcomes.values();
+    return written.flatMap((one) => {
+      if (one.kind === 'refused') return [one];
+      const { value } = answers.next();
+      return value === undefined ? [] : [asAlone(value)];
+    });
   }
 
   async getTask(taskId: TaskId, options: { readonly history?: boolean } = {}): Promise<TaskView> {
+    refuseUnknown({ history: 'history' }, options);
     const query = options.history === true ? { include: 'history' } : {};
     return taskFromWire(await this.#http.get<TaskWire>(taskPath(taskId), query));
   }
@@ -198,8 +232,12 @@ export class HttpApi implements SluiceApi {
   }
 
   async listTasks(filter: TaskFilter, page: ListRequest = {}): Promise<Page<ListedTask>> {
-    const query = { ...taskFilterToWire(filter), ...listQuery(page) };
-    return taskPageFromWire(await this.#http.get<TaskPageWire>('/api/v1/tasks', query));
+    const query = queryOf(taskFilterToWire(filter), writeRequest(listFields, page) as object);
+    return taskPageFromWire(
+      await inCallersNames(filterFields, () =>
+        this.#http.get<TaskPageWire>('/api/v1/tasks', query),
+      ),
+    );
   }
 
   async cancelTask(taskId: TaskId): Promise<Cancellation> {
@@ -208,24 +246,24 @@ export class HttpApi implements SluiceApi {
   }
 
   async cancelTasks(filter: TaskFilter): Promise<{ readonly cancelled: number }> {
-    return this.#http.post('/api/v1/tasks/cancel', taskFilterToWire(filter));
+    const body = taskFilterToWire(filter);
+    return inCallersNames(filterFields, () => this.#http.post('/api/v1/tasks/cancel', body));
   }
 
   async changeTask(taskId: TaskId, change: TaskChange): Promise<TaskView | Receipt> {
     const body = taskChangeToWire(change);
-    const { answer } = await this.#http.exchange<TaskWire | ReceiptWire>(
-      'PATCH',
-      taskPath(taskId),
-      {
-        body,
-      },
+    const { answer } = await inCallersNames(taskChangeFields, () =>
+      this.#http.exchange<TaskWire | ReceiptWire>('PATCH', taskPath(taskId), { body }),
     );
     return 'parameters' in answer ? taskFromWire(answer) : receiptFromWire(answer, false);
   }
 
   async replayTask(taskId: TaskId, request: ReplayRequest = {}): Promise<TaskView> {
+    const body = replayToWire(request);
     return taskFromWire(
-      await this.#http.post<TaskWire>(`${taskPath(taskId)}/replay`, replayToWire(request)),
+      await inCallersNames(replayFields, () =>
+        this.#http.post<TaskWire>(`${taskPath(taskId)}/replay`, body),
+      ),
     );
   }
 
@@ -236,7 +274,7 @@ export class HttpApi implements SluiceApi {
   }
 
   async getTaskType(taskType: string): Promise<TaskTypeView> {
-    const path = `/api/v1/task-types/${encodeURIComponent(taskType)}`;
+    const path = `/api/v1/task-types/${encodeURIComponent(checkName('/taskType', taskType))}`;
     return taskTypeFromWire(await this.#http.get<TaskTypeWire>(path));
   }
 
@@ -250,14 +288,23 @@ export class HttpApi implements SluiceApi {
     return queueFromWire(await this.#http.get<QueueWire>(queuePath(name)));
   }
 
-  async putQueue(name: string, change: QueueChange): Promise<QueueView> {
+  async putQueue(name: string, draft: QueueDraft): Promise<QueueView> {
+    const body = queueDraftToWire(draft);
     return queueFromWire(
-      await this.#http.put<QueueWire>(queuePath(name), queueChangeToWire(change)),
+      await inCallersNames(queueFields, () => this.#http.put<QueueWire>(queuePath(name), body)),
     );
   }
 
+  async changeQueue(name: string, change: QueueChange): Promise<QueueView> {
+    const body = queueChangeToWire(change);
+    const { answer } = await inCallersNames(queueFields, () =>
+      this.#http.exchange<QueueWire>('PATCH', queuePath(name), { body }),
+    );
+    return queueFromWire(answer);
+  }
+
   async pauseQueue(name: string, until?: Date): Promise<QueueView> {
-    const body = until === undefined ? {} : { until: timestampToWire(until) };
+    const body = { until: timestampFieldToWire(until) };
     return queueFromWire(await this.#http.post<QueueWire>(`${queuePath(name)}/pause`, body));
   }
 
@@ -274,8 +321,11 @@ export class HttpApi implements SluiceApi {
     return limitFromWire(await this.#http.get<LimitWire>(limitPath(name)));
   }
 
-  async putLimit(name: string, limit: RateLimit): Promise<LimitView> {
-    return limitFromWire(await this.#http.put<LimitWire>(limitPath(name), rateLimitToWire(limit)));
+  async putLimit(name: string, limit: RateLimitDraft): Promise<LimitView> {
+    const body = rateLimitDraftToWire(limit);
+    return limitFromWire(
+      await inCallersNames(rateFields, () => this.#http.put<LimitWire>(limitPath(name), body)),
+    );
   }
 
   async deleteLimit(name: string): Promise<void> {
@@ -287,8 +337,10 @@ export class HttpApi implements SluiceApi {
   }
 
   async getSeries(request: SeriesRequest = {}): Promise<Series> {
-    const query = seriesRequestToWire(request);
-    return seriesFromWire(await this.#http.get<SeriesWire>('/api/v1/series', query));
+    const query = queryOf(seriesRequestToWire(request));
+    return seriesFromWire(
+      await inCallersNames(seriesFields, () => this.#http.get<SeriesWire>('/api/v1/series', query)),
+    );
   }
 
   async getScaling(): Promise<Scaling> {
@@ -296,8 +348,12 @@ export class HttpApi implements SluiceApi {
   }
 
   async listDeadLetters(filter: DeadLetterFilter, page: ListRequest = {}): Promise<DeadLetterPage> {
-    const query = { ...deadLetterFilterToWire(filter), ...listQuery(page) };
-    return deadLetterPageFromWire(await this.#http.get<DeadLetterPageWire>('/api/v1/dlq', query));
+    const query = queryOf(deadLetterFilterToWire(filter), writeRequest(listFields, page) as object);
+    return deadLetterPageFromWire(
+      await inCallersNames(deadLetterFilterFields, () =>
+        this.#http.get<DeadLetterPageWire>('/api/v1/dlq', query),
+      ),
+    );
   }
 
   async replayDeadLetters(
@@ -305,7 +361,11 @@ export class HttpApi implements SluiceApi {
     request: DeadLetterReplay = {},
   ): Promise<ReplayedDeadLetters> {
     const body = replayDeadLettersToWire(filter, request);
-    return replayedFromWire(await this.#http.post<ReplayedWire>('/api/v1/dlq/replay', body));
+    return replayedFromWire(
+      await inCallersNames({ ...deadLetterFilterFields, ...deadLetterReplayFields }, () =>
+        this.#http.post<ReplayedWire>('/api/v1/dlq/replay', body),
+      ),
+    );
   }
 
   async analyseDeadLetters(): Promise<readonly DeadLetterPattern[]> {
@@ -315,11 +375,12 @@ export class HttpApi implements SluiceApi {
   }
 
   async register(registration: Registration): Promise<Registered> {
+    const body = registrationToWire(registration);
     return registeredFromWire(
-      await this.#http.post<RegisteredWire>(
-        '/internal/workers/register',
-        registrationToWire(registration),
-        { fits: isRegistered },
+      await inCallersNames(registrationFields, () =>
+        this.#http.post<RegisteredWire>('/internal/workers/register', body, {
+          fits: isRegistered,
+        }),
       ),
     );
   }
@@ -404,8 +465,11 @@ export class HttpApi implements SluiceApi {
   }
 
   async createKey(draft: KeyDraft): Promise<CreatedKey> {
+    const body = keyDraftToWire(draft);
     return createdKeyFromWire(
-      await this.#http.post<CreatedKeyWire>('/api/v1/keys', keyDraftToWire(draft)),
+      await inCallersNames(keyDraftFields, () =>
+        this.#http.post<CreatedKeyWire>('/api/v1/keys', body),
+      ),
     );
   }
 
@@ -414,32 +478,54 @@ export class HttpApi implements SluiceApi {
   }
 
   async revokeKey(id: string): Promise<KeyView> {
-    const path = `/api/v1/keys/${encodeURIComponent(id)}`;
+    const path = `/api/v1/keys/${encodeURIComponent(checkText('/id', id))}`;
     return keyFromWire((await this.#http.exchange<KeyWire>('DELETE', path)).answer);
   }
 
   async listSessions(keyId: string): Promise<readonly SessionView[]> {
-    const path = `/api/v1/keys/${encodeURIComponent(keyId)}/sessions`;
+    const path = `/api/v1/keys/${encodeURIComponent(checkText('/keyId', keyId))}/sessions`;
     return (await this.#http.get<SessionListWire>(path)).items.map(sessionFromWire);
   }
 
   async endSession(keyId: string, sessionId: string): Promise<SessionView> {
-    const key = encodeURIComponent(keyId);
-    const path = `/api/v1/keys/${key}/sessions/${encodeURIComponent(sessionId)}`;
+    const key = encodeURIComponent(checkText('/keyId', keyId));
+    const session = encodeURIComponent(checkText('/sessionId', sessionId));
+    const path = `/api/v1/keys/${key}/sessions/${session}`;
     return sessionFromWire((await this.#http.exchange<SessionWire>('DELETE', path)).answer);
   }
 }
 
 const acknowledged = { fits: isAcknowledged };
 
+type Refused = Extract<SubmitOutcome, { kind: 'refused' }>;
+
+/** Names are refused here, one draft by one; what is wrong with values the server says. */
+function tryWrite(
+  draft: TaskDraft,
+): { readonly kind: 'written'; readonly wire: TaskDraftWire } | Refused {
+  try {
+    return { kind: 'written', wire: taskDraftToWire(draft) };
+  } catch (error) {
+    if (!(error instanceof SluiceError)) throw error;
+    return { kind: 'refused', ...refusalOf(error) };
+  }
+}
+
+/** Without its place in a request, of which the caller knows nothing. */
+function asAlone(outcome: SubmitOutcome): SubmitOutcome {
+  if (outcome.kind === 'accepted') return outcome;
+  return callersRefusal(draftFields, outcome, (path) => path.replace(/^\/tasks\/\d+/, ''));
+}
+
 /** The JSON of the drafts, in pieces that one request may carry. */
-function* splitBatch(drafts: readonly TaskDraft[]): Generator<string[]> {
+function* splitBatch(drafts: readonly ReturnType<typeof tryWrite>[]): Generator<string[]> {
   // Characters, not bytes: a quarter of the limit holds even when each takes four.
   const maxCharacters = bounds.requestBytes / 4;
   let piece: string[] = [];
   let characters = 0;
   for (const draft of drafts) {
-    const task = JSON.stringify(taskDraftToWire(draft));
+    if (draft.kind === 'refused') continue;
+    const task = JSON.stringify(draft.wire);
     if (piece.length === bounds.batchSize || characters + task.length > maxCharacters) {
       if (piece.length > 0) yield piece;
       piece = [];
@@ -451,20 +537,21 @@ function* splitBatch(drafts: readonly TaskDraft[]): Generator<string[]> {
   if (piece.length > 0) yield piece;
 }
 
-function listQuery({ include, ...page }: ListRequest): Record<string, string> {
-  return { ...pageQuery(page), ...defined({ include: includeToWire(include) }) };
+function pageQuery(page: PageRequest): Record<string, string> {
+  return queryOf(writeRequest(pageFields, page) as object);
 }
 
-function pageQuery({ limit, cursor }: PageRequest): Record<string, string> {
-  return {
-    ...(limit === undefined ? {} : { limit: String(limit) }),
-    ...(cursor === undefined ? {} : { cursor }),
-  };
+function queryOf(...parts: readonly object[]): Record<string, string> {
+  const entries = parts.flatMap((part) => Object.entries(part));
+  return Object.fromEntries(entries.map(([name, value]) => [name, String(value)]));
 }
 
-const taskPath = (taskId: TaskId): string => `/api/v1/tasks/${encodeURIComponent(taskId)}`;
-const queuePath = (name: string): string => `/api/v1/queues/${encodeURIComponent(name)}`;
-const limitPath = (name: string): string => `/api/v1/limits/${encodeURIComponent(name)}`;
+const taskPath = (taskId: TaskId): string => `/api/v1/tasks/${checkId('/taskId', taskId)}`;
+const queuePath = (name: string): string =>
+  `/api/v1/queues/${encodeURIComponent(checkName('/name', name))}`;
+const limitPath = (name: string): string =>
+  `/api/v1/limits/${encodeURIComponent(checkName('/name', name))}`;
 const workerPath = (workerId: WorkerId): string =>
   `/internal/workers/${encodeURIComponent(workerId)}`;
-const fleetPath = (workerId: WorkerId): string => `/api/v1/workers/${encodeURIComponent(workerId)}`;
+const fleetPath = (workerId: WorkerId): string =>
+  `/api/v1/workers/${checkId('/workerId', workerId)}`;

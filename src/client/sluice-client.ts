@@ -2,14 +2,17 @@ import { SluiceError } from '../domain/errors.js';
 import type { TaskId } from '../domain/ids.js';
 import type { SluiceApi } from '../protocol/api.js';
 import { bounds } from '../protocol/bounds.js';
-import { defined } from '../protocol/defined.js';
-import type { QueueChange, QueueView } from '../protocol/queues-api.js';
+import { callersRefusal } from '../protocol/fields.js';
+import { checkNames } from '../protocol/options.js';
+import { errorOf } from '../protocol/problem-wire.js';
+import type { QueueChange, QueueDraft, QueueView } from '../protocol/queues-api.js';
 import type { SubmitOutcome, TaskDraft } from '../protocol/tasks-api.js';
 import { Batcher } from '../runtime/batcher.js';
 import { jsonWeight } from '../worker/json-weight.js';
 import type { TaskDefinition } from './define-task.js';
-import { drafting, type SubmitOptions } from './draft.js';
+import { drafting, optionFields, type SubmitOptions } from './draft.js';
 import { TaskHandle } from './task-handle.js';
+import { untilClosed } from './until-closed.js';
 
 export interface Submission<Input> {
   readonly input: Input;
@@ -24,9 +27,16 @@ export interface QueueControl {
   pause(until?: Date): Promise<QueueView>;
   resume(): Promise<QueueView>;
   /** Replaces the whole configuration; what is absent gets its default. */
-  set(change: QueueChange): Promise<QueueView>;
+  set(draft: QueueDraft): Promise<QueueView>;
+  /** Changes what is named, and keeps the rest. */
+  change(change: QueueChange): Promise<QueueView>;
   get(): Promise<QueueView>;
 }
+
+const submissionNames: Readonly<Record<keyof Submission<unknown>, true>> = {
+  input: true,
+  options: true,
+};
 
 /** How many tasks go in one call, and how many calls are under way at once. */
 interface Pace {
@@ -55,14 +65,18 @@ export class SluiceClient implements AsyncDisposable {
   readonly #closeApi: () => Promise<void>;
   readonly #pace: Pace;
   readonly #gathered: Batcher<TaskDraft, SubmitOutcome | undefined>;
+  /** Of workers made here: reports that come while it closes still arrive. */
+  protected readonly workersApi: SluiceApi;
   #closing: Promise<void> | null = null;
+  #isClosed = false;
 
   constructor(api: SluiceApi, closeApi: () => Promise<void>, pace: Pace = oneByOne) {
-    this.api = api;
+    this.api = untilClosed(api, () => this.#isClosed);
+    this.workersApi = api;
     this.#closeApi = closeApi;
     this.#pace = pace;
     this.#gathered = new Batcher({
-      flush: (drafts) => api.submitMany(drafts),
+      flush: (drafts) => this.api.submitMany(drafts),
       maxItems: maxGathered,
       weigh: ({ parameters }) => jsonWeight(parameters),
       maxWeight: maxGatheredBytes,
@@ -118,7 +132,8 @@ export class SluiceClient implements AsyncDisposable {
     return {
       pause: (until) => this.api.pauseQueue(name, until),
       resume: () => this.api.resumeQueue(name),
-      set: (change) => this.api.putQueue(name, change),
+      set: (draft) => this.api.putQueue(name, draft),
+      change: (change) => this.api.changeQueue(name, change),
       get: () => this.api.getQueue(name),
     };
   }
@@ -133,13 +148,18 @@ export class SluiceClient implements AsyncDisposable {
     return this.close();
   }
 
+  protected get isClosed(): boolean {
+    return this.#isClosed;
+  }
+
   protected async letGo(): Promise<void> {
+    this.#isClosed = true;
     await this.#closeApi();
   }
 
   /** Not by the call for one, which also finds out its position. */
   async #submitOne(draft: TaskDraft): Promise<SubmitOutcome | undefined> {
-    if (this.#pace.gathers) return asAlone(await this.#gathered.add(draft));
+    if (this.#pace.gathers) return this.#gathered.add(draft);
     return (await this.api.submitMany([draft]))[0];
   }
 
@@ -162,19 +182,8 @@ export class SluiceClient implements AsyncDisposable {
       const handle = new TaskHandle<Result>(receipt.taskId, this.api, receipt);
       return { kind: 'accepted', handle };
     }
-    return { kind: 'refused', error: new SluiceError(outcome.code, outcome.detail, outcome) };
+    return { kind: 'refused', error: errorOf(callersRefusal(optionFields, outcome)) };
   }
-}
-
-/** Whoever submitted one does not know of the others that it went with. */
-function asAlone(outcome: SubmitOutcome | undefined): SubmitOutcome | undefined {
-  if (outcome?.kind !== 'refused') return outcome;
-  const withoutPlace = (text: string) => text.replaceAll(/\/tasks\/\d+(?=\/)/g, '');
-  const errors = outcome.errors?.map(({ path, message }) => ({
-    path: withoutPlace(path),
-    message,
-  }));
-  return { ...outcome, ...defined({ errors }), detail: withoutPlace(outcome.detail) };
 }
 
 /** In order; one that is refused does not sink the rest. */
@@ -183,9 +192,10 @@ function draftAll<Input>(
   submissions: readonly Submission<Input>[],
 ): Promise<(TaskDraft | SluiceError)[]> {
   return Promise.all(
-    submissions.map(async ({ input, options }) => {
+    submissions.map(async (submission) => {
       try {
-        return await draft(input, options);
+        checkNames(submissionNames, submission);
+        return await draft(submission.input, submission.options);
       } catch (error) {
         return refusalOrThrow(error);
       }

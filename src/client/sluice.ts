@@ -1,13 +1,17 @@
+import { SluiceError } from '../domain/errors.js';
 import type { OpenEngineOptions } from '../engine/open-engine.js';
 import type { PayloadLogging } from '../engine/payload-log.js';
 import type { SubmissionLimit } from '../domain/submission-limit.js';
 import { defined } from '../protocol/defined.js';
 import type { TaskEvent } from '../protocol/events.js';
+import { optionErrors, type KindsOf } from '../protocol/options.js';
+import { describeErrors } from '../protocol/problem-wire.js';
 import { memoryDataDir } from '../runtime/config.js';
 import type { Logger } from '../runtime/log.js';
 import type { TaskHandler } from '../worker/handler.js';
 import { Worker, type WorkerOptions } from '../worker/worker.js';
 import { overlapping, SluiceClient } from './sluice-client.js';
+import { closedError } from './until-closed.js';
 
 export interface OpenOptions {
   /** Where the embedded database lives; `:memory:` keeps nothing. Default `.sluice`. */
@@ -35,19 +39,19 @@ export interface OpenOptions {
   readonly logPayloads?: PayloadLogging;
 }
 
-const optionNames: Readonly<Record<keyof OpenOptions, true>> = {
-  dataDir: true,
-  databaseUrl: true,
-  redisUrl: true,
-  role: true,
-  retainEndedDays: true,
-  retainDeadLettersDays: true,
-  maxScheduleDays: true,
-  maxActive: true,
-  submitLimitPerUser: true,
-  onTaskEvent: true,
-  log: true,
-  logPayloads: true,
+const optionKinds: KindsOf<OpenOptions> = {
+  dataDir: 'string',
+  databaseUrl: 'string',
+  redisUrl: 'string',
+  role: ['serve', 'submit'],
+  retainEndedDays: 'number',
+  retainDeadLettersDays: 'number',
+  maxScheduleDays: 'number',
+  maxActive: 'number',
+  submitLimitPerUser: 'array',
+  onTaskEvent: 'function',
+  log: 'object',
+  logPayloads: 'object',
 };
 
 /** What a program in Node does with Sluice: all that a client does, and workers. */
@@ -56,14 +60,17 @@ export class Sluice extends SluiceClient {
 
   /** Embedded: the engine runs in this process, on an embedded Postgres or on a server. */
   static async open(options: OpenOptions = {}): Promise<Sluice> {
-    refuseUnknown(options);
+    checkOpenOptions(options);
     const database = databaseOf(options);
     const { redisUrl, role, log, logPayloads } = options;
     if (redisUrl !== undefined && database.kind === 'pglite') {
       throw new TypeError('redisUrl needs a databaseUrl: the embedded database has one process');
     }
     // Loaded when it is needed: who only connects pays for neither database nor engine.
-    const { openEngine } = await import('../engine/open-engine.js');
+    const [{ openEngine }, { InProcessApi }] = await Promise.all([
+      import('../engine/open-engine.js'),
+      import('./in-process-api.js'),
+    ]);
     const engine = await openEngine({
       database,
       ...(redisUrl === undefined ? {} : { redisUrl }),
@@ -79,18 +86,19 @@ export class Sluice extends SluiceClient {
       ...(logPayloads === undefined ? {} : { logPayloads }),
     });
     if (options.onTaskEvent !== undefined) engine.subscribe(options.onTaskEvent);
-    return new Sluice(engine, () => engine.close(), overlapping);
+    return new Sluice(new InProcessApi(engine), () => engine.close(), overlapping);
   }
 
   /** Takes tasks once it is started. Stopped by `close` at the latest. */
   worker(handlers: readonly TaskHandler[], options: WorkerOptions = {}): Worker {
-    const worker = new Worker(this.api, handlers, options);
+    if (this.isClosed) throw closedError();
+    const worker = new Worker(this.workersApi, handlers, options);
     this.#workers.add(worker);
     void worker.stopped.then(() => this.#workers.delete(worker));
     return worker;
   }
 
-  /** Lets the workers made here finish first. */
+  /** Lets the workers made here finish first: a handler that finishes may still submit. */
   protected override async letGo(): Promise<void> {
     await Promise.all([...this.#workers].map((worker) => worker.stop()));
     await super.letGo();
@@ -98,13 +106,13 @@ export class Sluice extends SluiceClient {
 }
 
 /** A name that is not quite right would open the embedded database, and tasks would be there unseen. */
-function refuseUnknown(options: OpenOptions): void {
-  const unknown = Object.keys(options).filter((name) => !Object.hasOwn(optionNames, name));
-  if (unknown.length === 0) return;
-  throw new TypeError(
-    `Sluice.open knows no ${unknown.join(', ')}: it takes ${Object.keys(optionNames).join(', ')}. ` +
-      'For a server that runs elsewhere there is connect(url).',
-  );
+function checkOpenOptions(options: OpenOptions): void {
+  const errors = optionErrors(optionKinds, options);
+  if (errors.length === 0) return;
+  const detail =
+    `Sluice.open: ${describeErrors(errors)}. It takes ${Object.keys(optionKinds).join(', ')}. ` +
+    'For a server that runs elsewhere there is connect(url).';
+  throw new SluiceError('invalid_request', detail, { errors });
 }
 
 function databaseOf({ dataDir, databaseUrl }: OpenOptions): OpenEngineOptions['database'] {

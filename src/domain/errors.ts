@@ -26,6 +26,7 @@ export const errorCatalogue = {
   lease_lost: { status: 409, title: 'The lease is no longer good' },
   worker_unknown: { status: 409, title: 'The worker must register again' },
   limit_in_use: { status: 409, title: 'A queue still uses the limit' },
+  closed: { status: 409, title: 'The program closed this Sluice; only in TypeScript' },
   payload_too_large: { status: 413, title: 'The request is too large' },
   unsupported_media_type: { status: 415, title: 'The content type is not supported' },
   refused: { status: 429, title: 'Not accepted now; try again later' },

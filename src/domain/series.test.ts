@@ -23,10 +23,10 @@ it.each([
 
 it('refuses more points than an answer has, and a span that ends before it begins', () => {
   const week = seriesSpan({ from: new Date(nowMs - 7 * day), stepSeconds: 60 }, nowMs);
-  expect(seriesFaults(week)).toMatchObject([{ path: 'step' }]);
+  expect(seriesFaults(week)).toMatchObject([{ path: '/step' }]);
   expect(seriesFaults({ ...week, stepSeconds: 360 })).toEqual([]);
   const backwards = seriesSpan({ from: new Date(nowMs + day) }, nowMs);
-  expect(seriesFaults(backwards)).toMatchObject([{ path: 'from' }]);
+  expect(seriesFaults(backwards)).toMatchObject([{ path: '/from' }]);
 });
 
 it('finds every metric in what was counted', () => {

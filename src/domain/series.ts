@@ -74,10 +74,10 @@ export function seriesSpan({ from, to, stepSeconds }: SeriesTimes, nowMs: number
 }
 
 export function seriesFaults({ fromMs, toMs, stepSeconds }: SeriesSpan): FieldError[] {
-  if (fromMs >= toMs) return [{ path: 'from', message: 'must be before `to`' }];
+  if (fromMs >= toMs) return [{ path: '/from', message: 'must be before `to`' }];
   const points = (toMs - fromMs) / 1000 / stepSeconds;
   if (points <= maxSeriesPoints) return [];
   const least = Math.ceil((toMs - fromMs) / 1000 / maxSeriesPoints / 60) * 60;
   const message = `gives ${points} points, and an answer has at most ${maxSeriesPoints}: use ${least} or more`;
-  return [{ path: 'step', message }];
+  return [{ path: '/step', message }];
 }

@@ -1,7 +1,6 @@
 import { unconfined, type Confinement } from '../domain/confinement.js';
 import { SluiceError } from '../domain/errors.js';
 import type { TaskId, WorkerId } from '../domain/ids.js';
-import type { RateLimit } from '../domain/queue-settings.js';
 import type { SluiceApi } from '../protocol/api.js';
 import { bounds } from '../protocol/bounds.js';
 import { anybody } from '../protocol/caller.js';
@@ -15,7 +14,13 @@ import type {
 import type { TaskEvent } from '../protocol/events.js';
 import type { CreatedKey, KeyDraft, KeyView, SessionView } from '../protocol/keys-api.js';
 import type { Page, PageRequest } from '../protocol/page.js';
-import type { LimitView, QueueChange, QueueView } from '../protocol/queues-api.js';
+import type {
+  LimitView,
+  QueueChange,
+  QueueDraft,
+  QueueView,
+  RateLimitDraft,
+} from '../protocol/queues-api.js';
 import type { Scaling } from '../protocol/scaling-api.js';
 import type { Series, SeriesRequest } from '../protocol/series-api.js';
 import type { Statistics } from '../protocol/statistics-api.js';
@@ -247,8 +252,12 @@ export class Engine implements SluiceApi {
     return refusing(this.#parts.queueControl.getQueue(name));
   }
 
-  putQueue(name: string, change: QueueChange): Promise<QueueView> {
-    return refusing(this.#parts.queueControl.putQueue(name, change));
+  putQueue(name: string, draft: QueueDraft): Promise<QueueView> {
+    return refusing(this.#parts.queueControl.putQueue(name, draft));
+  }
+
+  changeQueue(name: string, change: QueueChange): Promise<QueueView> {
+    return refusing(this.#parts.queueControl.changeQueue(name, change));
   }
 
   pauseQueue(name: string, until?: Date): Promise<QueueView> {
@@ -267,7 +276,7 @@ export class Engine implements SluiceApi {
     return refusing(this.#parts.queueControl.getLimit(name));
   }
 
-  putLimit(name: string, limit: RateLimit): Promise<LimitView> {
+  putLimit(name: string, limit: RateLimitDraft): Promise<LimitView> {
     return refusing(this.#parts.queueControl.putLimit(name, limit));
   }
 

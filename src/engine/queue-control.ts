@@ -1,15 +1,22 @@
 import type { Confinement } from '../domain/confinement.js';
 import { SluiceError, type FieldError } from '../domain/errors.js';
 import { queueLimitFaults, rateLimitFaults } from '../domain/limit-faults.js';
-import { noAgeing } from '../domain/priority.js';
 import {
-  defaultQueueSettings,
-  type QueueSettings,
-  type RateLimit,
-} from '../domain/queue-settings.js';
+  changedSettings,
+  queueChangeFaults,
+  rateLimitOf,
+  settingsOf,
+} from '../domain/queue-draft.js';
+import { defaultQueueSettings, type QueueSettings } from '../domain/queue-settings.js';
 import type { Page, PageRequest } from '../protocol/page.js';
 import { invalidRequest } from '../protocol/problem-wire.js';
-import type { LimitView, QueueChange, QueueView } from '../protocol/queues-api.js';
+import type {
+  LimitView,
+  QueueChange,
+  QueueDraft,
+  QueueView,
+  RateLimitDraft,
+} from '../protocol/queues-api.js';
 import { setCeiling } from '../store/admission.js';
 import {
   deleteLimit,
@@ -24,6 +31,7 @@ import {
   listQueues,
   pauseQueue,
   putQueue,
+  replaceQueue,
   resumeQueue,
   type ConfiguredRow,
 } from '../store/queues.js';
@@ -35,6 +43,9 @@ import type { News } from './news.js';
 import type { QueueDirectory } from './queue-directory.js';
 import { queueView } from './queue-view.js';
 import type { Counters } from './counters.js';
+
+/** Each failure means that another change was written: so many in a row are a loop elsewhere. */
+const maxChangeTries = 100;
 
 export interface QueueControlParts {
   readonly admission: Admission;
@@ -73,15 +84,31 @@ export class QueueControl {
     return this.#view(queue);
   }
 
-  async putQueue(name: string, change: QueueChange): Promise<QueueView> {
-    const settings = withDefaults(change);
-    refuseFaults(queueLimitFaults(settings.limits));
-    await this.#refuseUnknownLimits(settings);
+  async putQueue(name: string, draft: QueueDraft): Promise<QueueView> {
+    const settings = settingsOf(draft);
+    await this.#refuseFaults(defaultQueueSettings, draft, settings);
     const { db } = this.#context;
     const queue = await putQueue(db, name, settings, instant(this.#context));
-    await patiently(() => setCeiling(db, name, settings.maxActive));
-    this.#admission.reached.forget();
+    await this.#setCeiling(queue);
     return this.#changed(queue);
+  }
+
+  /** Read, changed and written over the same version: a change that came between is changed in turn. */
+  async changeQueue(name: string, change: QueueChange): Promise<QueueView> {
+    const { db } = this.#context;
+    for (let tries = 1; tries <= maxChangeTries; tries += 1) {
+      const known = await findQueue(db, name);
+      const before = known?.settings ?? defaultQueueSettings;
+      const settings = changedSettings(before, change);
+      await this.#refuseFaults(before, change, settings);
+      const queue = await replaceQueue(db, name, known, settings, instant(this.#context));
+      if (queue === null) continue;
+      // Else one that changes it at the same time would be undone.
+      if (settings.maxActive !== before.maxActive) await this.#setCeiling(queue);
+      return this.#changed(queue);
+    }
+    const detail = `The settings of ${name} changed ${maxChangeTries} times while they were read. Nothing was changed. Try again.`;
+    throw new SluiceError('unavailable', detail, { retryAfterSeconds: 1 });
   }
 
   async pauseQueue(name: string, until?: Date): Promise<QueueView> {
@@ -102,7 +129,8 @@ export class QueueControl {
     return this.#limitView(limit);
   }
 
-  async putLimit(name: string, limit: RateLimit): Promise<LimitView> {
+  async putLimit(name: string, draft: RateLimitDraft): Promise<LimitView> {
+    const limit = rateLimitOf(draft);
     refuseFaults(rateLimitFaults(limit));
     const { version, ...put } = await putLimit(this.#context.db, name, limit);
     await this.#queues.limitChanged({ name, version, limit });
@@ -131,6 +159,20 @@ export class QueueControl {
     );
     const detail = `There is no limit ${unknown.join(', ')}. Make it with PUT /api/v1/limits first.`;
     throw new SluiceError('invalid_request', detail, { errors });
+  }
+
+  async #refuseFaults(
+    before: QueueSettings,
+    change: QueueChange,
+    settings: QueueSettings,
+  ): Promise<void> {
+    refuseFaults([...queueChangeFaults(before, change), ...queueLimitFaults(settings.limits)]);
+    await this.#refuseUnknownLimits(settings);
+  }
+
+  async #setCeiling({ name, settings }: ConfiguredRow): Promise<void> {
+    await patiently(() => setCeiling(this.#context.db, name, settings.maxActive));
+    this.#admission.reached.forget();
   }
 
   async #changed(queue: ConfiguredRow): Promise<QueueView> {
@@ -184,16 +226,6 @@ export class QueueControl {
     const lastMinute = this.#counters.lastMinute(nowMs, name);
     return queueView({ ...queue, inForce, live, backlog, active, lastMinute }, nowMs);
   }
-}
-
-/** A change replaces the whole configuration: absent means the default. */
-function withDefaults(change: QueueChange): QueueSettings {
-  return {
-    ...defaultQueueSettings,
-    ...change,
-    ageing: change.ageing === null ? noAgeing : (change.ageing ?? defaultQueueSettings.ageing),
-    pausedUntil: change.paused === true ? (change.pausedUntil ?? null) : null,
-  };
 }
 
 function refuseFaults(faults: readonly FieldError[]): void {

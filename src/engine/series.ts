@@ -16,7 +16,7 @@ export async function getSeries(context: EngineContext, request: SeriesRequest):
   const unknown = metrics.find((metric) => !seriesMetrics.includes(metric));
   if (unknown !== undefined) {
     const message = `"${unknown}" is not a metric; there are: ${seriesMetrics.join(', ')}`;
-    throw invalidRequest([{ path: 'metric', message }]);
+    throw invalidRequest([{ path: '/metric', message }]);
   }
   const span = seriesSpan(request, approximateNow(context).getTime());
   const faults = seriesFaults(span);

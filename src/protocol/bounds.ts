@@ -15,8 +15,13 @@ export const bounds = {
   pageSize: 1_000,
   /** A wait longer than a minute would meet the time-out of a proxy. */
   waitSeconds: 60,
+  /** Tasks that one worker may run at once. */
+  capacity: 100_000,
   nameLength: 200,
   textLength: 500,
+  /** Of one attempt: a day. */
+  timeoutSeconds: 86_400,
+  maxRetries: 100,
   /** Of a task type, without its schema and its retry policy: servers keep 10,000 of them in memory. */
   taskDefaultsBytes: 2 * 1024,
   /** Of a task type's input, as JSON Schema. */

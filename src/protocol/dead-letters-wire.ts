@@ -19,11 +19,12 @@ import type {
   ReplayedWire,
 } from './dead-letters-schema.js';
 import { defined } from './defined.js';
+import { timestampFieldToWire, writeRequest, type FieldsOf } from './fields.js';
 import {
   listedTaskFromWire,
   listedTaskToWire,
+  replayFields,
   replayFromWire,
-  replayToWire,
 } from './tasks-wire.js';
 
 type FilterWire = Pick<ReplayDeadLettersWire, 'queue' | 'task_type' | 'code' | 'since' | 'until'>;
@@ -38,14 +39,16 @@ export function deadLetterFilterFromWire(wire: FilterWire): DeadLetterFilter {
   });
 }
 
+export const deadLetterFilterFields = {
+  queue: 'queue',
+  taskType: 'task_type',
+  code: 'code',
+  since: { wire: 'since', write: timestampFieldToWire },
+  until: { wire: 'until', write: timestampFieldToWire },
+} as const satisfies FieldsOf<Omit<DeadLetterFilter, 'within'>>;
+
 export function deadLetterFilterToWire(filter: DeadLetterFilter): FilterWire {
-  return defined({
-    queue: filter.queue,
-    task_type: filter.taskType,
-    code: filter.code,
-    since: filter.since === undefined ? undefined : timestampToWire(filter.since),
-    until: filter.until === undefined ? undefined : timestampToWire(filter.until),
-  });
+  return writeRequest(deadLetterFilterFields, filter) as FilterWire;
 }
 
 export function deadLetterPageToWire(page: DeadLetterPage): DeadLetterPageWire {
@@ -64,15 +67,19 @@ export function deadLetterPageFromWire(wire: DeadLetterPageWire): DeadLetterPage
   };
 }
 
+export const deadLetterReplayFields = {
+  ...replayFields,
+  perSecond: 'per_second',
+  cursor: 'cursor',
+} as const satisfies FieldsOf<DeadLetterReplay>;
+
 export function replayDeadLettersToWire(
   filter: DeadLetterFilter,
   request: DeadLetterReplay,
 ): ReplayDeadLettersWire {
-  const { perSecond, cursor } = request;
   return {
     ...deadLetterFilterToWire(filter),
-    ...replayToWire(request),
-    ...defined({ per_second: perSecond, cursor }),
+    ...(writeRequest(deadLetterReplayFields, request) as ReplayDeadLettersWire),
   };
 }
 

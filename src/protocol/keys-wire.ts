@@ -5,6 +5,7 @@ import {
   timestampToWire,
 } from './common-wire.js';
 import { defined } from './defined.js';
+import { writeRequest, type FieldsOf } from './fields.js';
 import type { CreatedKey, KeyDraft, KeyView, SessionView } from './keys-api.js';
 import type {
   CreatedKeyWire,
@@ -27,15 +28,17 @@ export function keyDraftFromWire(wire: KeyDraftWire): KeyDraft {
   });
 }
 
+export const keyDraftFields = {
+  name: 'name',
+  scopes: 'scopes',
+  expiresInSeconds: 'expires_in_seconds',
+  passesCeilings: 'passes_ceilings',
+  queues: 'queues',
+  ownTasks: 'own_tasks',
+} as const satisfies FieldsOf<KeyDraft>;
+
 export function keyDraftToWire(draft: KeyDraft): KeyDraftWire {
-  return defined({
-    name: draft.name,
-    scopes: [...draft.scopes],
-    expires_in_seconds: draft.expiresInSeconds,
-    passes_ceilings: draft.passesCeilings,
-    queues: draft.queues?.slice(),
-    own_tasks: draft.ownTasks,
-  });
+  return writeRequest(keyDraftFields, draft) as KeyDraftWire;
 }
 
 export function keyToWire(key: KeyView): KeyWire {

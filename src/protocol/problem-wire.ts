@@ -92,8 +92,11 @@ export function invalidField(path: string, message: string): SluiceError {
 }
 
 export function invalidRequest(errors: readonly FieldError[]): SluiceError {
-  const detail = errors.map(({ path, message }) => `${path || 'The body'} ${message}`).join('; ');
-  return new SluiceError('invalid_request', detail, { errors });
+  return new SluiceError('invalid_request', describeErrors(errors), { errors });
+}
+
+export function describeErrors(errors: readonly FieldError[]): string {
+  return errors.map(({ path, message }) => `${path || 'The body'} ${message}`).join('; ');
 }
 
 /** For an answer that carries no code of ours, for example one of a proxy. */

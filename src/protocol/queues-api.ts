@@ -1,7 +1,16 @@
 import type { Confinement } from '../domain/confinement.js';
 import type { Priority } from '../domain/priority.js';
+import type { QueueChange, QueueDraft, RateLimitDraft } from '../domain/queue-draft.js';
 import type { QueueSettings, RateLimit } from '../domain/queue-settings.js';
 import type { Page, PageRequest } from './page.js';
+
+export type {
+  CommonRates,
+  QueueChange,
+  QueueDraft,
+  QueueLimitDraft,
+  RateLimitDraft,
+} from '../domain/queue-draft.js';
 
 export interface QueueView {
   readonly name: string;
@@ -35,13 +44,6 @@ export interface QueueLive {
   };
 }
 
-/** What a PUT may name; absent means the default. */
-export type QueueChange = Partial<
-  Omit<QueueSettings, 'ageing'> & {
-    readonly ageing: QueueSettings['ageing'] | null;
-  }
->;
-
 export interface LimitView extends RateLimit {
   readonly name: string;
   /** False: Redis could not be told yet. Until it is, nothing starts of the queues that use the limit. */
@@ -52,11 +54,14 @@ export interface QueueApi {
   /** `within`: what the caller reaches. */
   listQueues(page?: PageRequest, within?: Confinement): Promise<Page<QueueView>>;
   getQueue(name: string): Promise<QueueView>;
-  putQueue(name: string, change: QueueChange): Promise<QueueView>;
+  /** Replaces the whole configuration. */
+  putQueue(name: string, draft: QueueDraft): Promise<QueueView>;
+  /** Keeps what the change does not name. */
+  changeQueue(name: string, change: QueueChange): Promise<QueueView>;
   pauseQueue(name: string, until?: Date): Promise<QueueView>;
   resumeQueue(name: string): Promise<QueueView>;
   listLimits(): Promise<readonly LimitView[]>;
   getLimit(name: string): Promise<LimitView>;
-  putLimit(name: string, limit: RateLimit): Promise<LimitView>;
+  putLimit(name: string, limit: RateLimitDraft): Promise<LimitView>;
   deleteLimit(name: string): Promise<void>;
 }

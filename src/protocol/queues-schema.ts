@@ -53,37 +53,72 @@ const ageSchema = (description: string) =>
   Type.Optional(nullable(Type.Number({ minimum: 0, maximum: 315_360_000, description })));
 
 const ageingSchema = request('Ageing', {
-  low_to_medium_seconds: ageSchema('600 when absent; null: never'),
-  low_to_high_seconds: ageSchema('1,800 when absent; null: never'),
-  medium_to_high_seconds: ageSchema('1,200 when absent; null: never'),
+  low_to_medium_seconds: ageSchema('600 by default; null: never'),
+  low_to_high_seconds: ageSchema('1,800 by default; null: never'),
+  medium_to_high_seconds: ageSchema('1,200 by default; null: never'),
 });
 export type AgeingWire = Static<typeof ageingSchema>;
 
 const countSchema = (description: string) =>
   Type.Integer({ minimum: 1, maximum: 1e9, description });
 
-export const queueChangeSchema = request(
+const rateNumberSchema = (description: string) =>
+  Type.Integer({ minimum: 1, maximum: limitBounds.rate, description });
+
+const limitListSchema = Type.Array(queueLimitSchema, {
+  maxItems: 20,
+  description: 'All limits of the queue',
+});
+
+const commonRatesSchema = request(
+  'CommonRates',
+  {
+    rps: Type.Optional(rateNumberSchema('Requests a second; excludes rpm')),
+    rpm: Type.Optional(rateNumberSchema('Requests a minute; excludes rps')),
+    tpm: Type.Optional(rateNumberSchema('Tokens a minute')),
+  },
+  { description: 'Rates by their usual names: each is a limit of its unit, without a burst' },
+);
+
+const commonRatesChangeSchema = request(
+  'CommonRatesChange',
+  {
+    rps: Type.Optional(nullable(rateNumberSchema('Requests a second; null: no such limit'))),
+    rpm: Type.Optional(nullable(rateNumberSchema('Requests a minute; null: no such limit'))),
+    tpm: Type.Optional(nullable(rateNumberSchema('Tokens a minute; null: no such limit'))),
+  },
+  {
+    description:
+      'Each replaces the limit of its unit, and null takes it away; limits of other units stay',
+  },
+);
+
+const settingsProperties = {
+  max_concurrency: Type.Optional(nullable(countSchema('Running at once, in the whole cluster'))),
+  max_ready: Type.Optional(countSchema('Entries in the ready queue for each lane and priority')),
+  max_active: Type.Optional(
+    nullable(countSchema('Tasks that have not ended; further ones are refused')),
+  ),
+  max_lanes: Type.Optional(
+    Type.Integer({
+      minimum: 1,
+      maximum: 1_000_000,
+      description:
+        'Combinations of task type and required capabilities; a task of a further one is refused. 10,000 by default',
+    }),
+  ),
+  paused: Type.Optional(Type.Boolean({ description: 'Nothing of it is taken' })),
+  paused_until: Type.Optional(
+    nullable(timestampSchema('With "paused": goes on by itself then; null: until resumed')),
+  ),
+  ageing: Type.Optional(nullable(ageingSchema)),
+};
+
+export const queueDraftSchema = request(
   'QueueSettings',
   {
-    limits: Type.Optional(Type.Array(queueLimitSchema, { maxItems: 20 })),
-    max_concurrency: Type.Optional(nullable(countSchema('Running at once, in the whole cluster'))),
-    max_ready: Type.Optional(countSchema('Entries in the ready queue for each lane and priority')),
-    max_active: Type.Optional(
-      nullable(countSchema('Tasks that have not ended; further ones are refused')),
-    ),
-    max_lanes: Type.Optional(
-      Type.Integer({
-        minimum: 1,
-        maximum: 1_000_000,
-        description:
-          'Combinations of task type and required capabilities; a task of a further one is refused. 10,000 when absent',
-      }),
-    ),
-    paused: Type.Optional(Type.Boolean({ description: 'Nothing of it is taken' })),
-    paused_until: Type.Optional(
-      nullable(timestampSchema('With "paused": goes on by itself then; absent: until resumed')),
-    ),
-    ageing: Type.Optional(nullable(ageingSchema)),
+    limits: Type.Optional(Type.Union([limitListSchema, commonRatesSchema])),
+    ...settingsProperties,
   },
   {
     description: 'The whole configuration of a queue: what is absent gets its default.',
@@ -96,7 +131,23 @@ export const queueChangeSchema = request(
         ],
         max_concurrency: 50,
       },
+      { limits: { rpm: 500, tpm: 30000 }, max_concurrency: 50 },
     ],
+  },
+);
+export type QueueDraftWire = Static<typeof queueDraftSchema>;
+
+export const queueChangeSchema = request(
+  'QueueChange',
+  {
+    limits: Type.Optional(Type.Union([limitListSchema, commonRatesChangeSchema])),
+    ...settingsProperties,
+  },
+  {
+    minProperties: 1,
+    description:
+      'What changes of the configuration: what is absent stays. A list of limits replaces all limits.',
+    examples: [{ max_concurrency: 5 }, { limits: { rpm: 600 } }],
   },
 );
 export type QueueChangeWire = Static<typeof queueChangeSchema>;

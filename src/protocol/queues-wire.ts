@@ -1,18 +1,23 @@
 import { defaultAgeing, noAgeing, type Ageing } from '../domain/priority.js';
 import type { QueueLimit, RateLimit } from '../domain/queue-settings.js';
-import {
-  timestampFromWire,
-  timestampOrNullFromWire,
-  timestampOrNullToWire,
-} from './common-wire.js';
+import { timestampOrNullFromWire, timestampOrNullToWire } from './common-wire.js';
 import { defined } from './defined.js';
+import { timestampFieldToWire, writeRequest, type FieldsOf } from './fields.js';
 import type { Page } from './page.js';
-import { invalidField } from './problem-wire.js';
-import type { LimitView, QueueChange, QueueLive, QueueView } from './queues-api.js';
+import type {
+  CommonRates,
+  LimitView,
+  QueueChange,
+  QueueDraft,
+  QueueLive,
+  QueueView,
+  RateLimitDraft,
+} from './queues-api.js';
 import type {
   AgeingWire,
   LimitWire,
   QueueChangeWire,
+  QueueDraftWire,
   QueueLimitWire,
   QueueLiveWire,
   QueuePageWire,
@@ -20,41 +25,59 @@ import type {
   RateLimitWire,
 } from './queues-schema.js';
 
-export function queueChangeFromWire(wire: QueueChangeWire): QueueChange {
+export const rateFields = {
+  unit: 'unit',
+  rate: 'rate',
+  perSeconds: 'per_seconds',
+  burst: 'burst',
+} as const satisfies FieldsOf<RateLimitDraft>;
+
+export const queueFields = {
+  limits: {
+    wire: 'limits',
+    items: { ...rateFields, use: 'use' },
+    members: { rps: 'rps', rpm: 'rpm', tpm: 'tpm' } satisfies FieldsOf<CommonRates>,
+  },
+  maxConcurrency: 'max_concurrency',
+  maxReady: 'max_ready',
+  maxActive: 'max_active',
+  maxLanes: 'max_lanes',
+  paused: 'paused',
+  pausedUntil: { wire: 'paused_until', write: timestampFieldToWire },
+  ageing: {
+    wire: 'ageing',
+    members: {
+      lowToMediumMs: { wire: 'low_to_medium_seconds', write: inSeconds },
+      lowToHighMs: { wire: 'low_to_high_seconds', write: inSeconds },
+      mediumToHighMs: { wire: 'medium_to_high_seconds', write: inSeconds },
+    } satisfies FieldsOf<Ageing>,
+  },
+} as const satisfies FieldsOf<QueueDraft>;
+
+/** A draft and a change have the same fields. */
+export function queueDraftFromWire(wire: QueueDraftWire): QueueDraft;
+export function queueDraftFromWire(wire: QueueChangeWire): QueueChange;
+export function queueDraftFromWire(wire: QueueChangeWire): QueueChange {
+  const { limits, ageing } = wire;
   return defined({
-    limits: wire.limits?.map(queueLimitFromWire),
+    limits: Array.isArray(limits) ? limits.map(queueLimitFromWire) : limits,
     maxConcurrency: wire.max_concurrency,
     maxReady: wire.max_ready,
     maxActive: wire.max_active,
     maxLanes: wire.max_lanes,
     paused: wire.paused,
-    pausedUntil: pausedUntilFromWire(wire),
-    ageing:
-      wire.ageing === undefined || wire.ageing === null ? wire.ageing : ageingFromWire(wire.ageing),
+    pausedUntil:
+      wire.paused_until === undefined ? undefined : timestampOrNullFromWire(wire.paused_until),
+    ageing: ageing === undefined || ageing === null ? ageing : partOfAgeing(ageing),
   });
+}
+
+export function queueDraftToWire(draft: QueueDraft): QueueDraftWire {
+  return writeRequest(queueFields, draft) as QueueDraftWire;
 }
 
 export function queueChangeToWire(change: QueueChange): QueueChangeWire {
-  return defined({
-    limits: change.limits?.map(queueLimitToWire),
-    max_concurrency: change.maxConcurrency,
-    max_ready: change.maxReady,
-    max_active: change.maxActive,
-    max_lanes: change.maxLanes,
-    paused: change.paused,
-    paused_until:
-      change.pausedUntil === undefined ? undefined : timestampOrNullToWire(change.pausedUntil),
-    ageing:
-      change.ageing === undefined || change.ageing === null
-        ? change.ageing
-        : ageingToWire(change.ageing),
-  });
-}
-
-function pausedUntilFromWire({ paused, paused_until: until }: QueueChangeWire) {
-  if (until === undefined || until === null) return until;
-  if (paused !== true) throw invalidField('/paused_until', 'needs "paused": true');
-  return timestampFromWire(until);
+  return writeRequest(queueFields, change) as QueueChangeWire;
 }
 
 export function queueToWire(queue: QueueView): QueueWire {
@@ -153,7 +176,11 @@ export function rateLimitFromWire(wire: RateLimitWire): RateLimit {
   };
 }
 
-export function rateLimitToWire(limit: RateLimit): RateLimitWire {
+export function rateLimitDraftToWire(limit: RateLimitDraft): RateLimitWire {
+  return writeRequest(rateFields, limit) as RateLimitWire;
+}
+
+function rateLimitToWire(limit: RateLimit): RateLimitWire {
   return {
     unit: limit.unit,
     rate: limit.rate,
@@ -178,11 +205,15 @@ export function limitFromWire(wire: LimitWire): LimitView {
 }
 
 function ageingFromWire(wire: AgeingWire): Ageing {
-  return {
-    lowToMediumMs: ageFromWire(wire.low_to_medium_seconds, defaultAgeing.lowToMediumMs),
-    lowToHighMs: ageFromWire(wire.low_to_high_seconds, defaultAgeing.lowToHighMs),
-    mediumToHighMs: ageFromWire(wire.medium_to_high_seconds, defaultAgeing.mediumToHighMs),
-  };
+  return { ...defaultAgeing, ...partOfAgeing(wire) };
+}
+
+function partOfAgeing(wire: AgeingWire): Partial<Ageing> {
+  return defined({
+    lowToMediumMs: ageFromWire(wire.low_to_medium_seconds),
+    lowToHighMs: ageFromWire(wire.low_to_high_seconds),
+    mediumToHighMs: ageFromWire(wire.medium_to_high_seconds),
+  });
 }
 
 function ageingToWire(ageing: Ageing): AgeingWire {
@@ -193,9 +224,12 @@ function ageingToWire(ageing: Ageing): AgeingWire {
   };
 }
 
-function ageFromWire(seconds: number | null | undefined, absentMs: number | null): number | null {
-  if (seconds === undefined) return absentMs;
-  return seconds === null ? null : Math.round(seconds * 1000);
+function ageFromWire(seconds: number | null | undefined): number | null | undefined {
+  return typeof seconds === 'number' ? Math.round(seconds * 1000) : seconds;
+}
+
+function inSeconds(ms: unknown): unknown {
+  return typeof ms === 'number' ? ms / 1000 : ms;
 }
 
 function ageToWire(ms: number | null): number | null {

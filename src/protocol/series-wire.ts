@@ -1,4 +1,5 @@
 import { timestampFromWire, timestampToWire } from './common-wire.js';
+import { timestampFieldToWire, writeRequest, type FieldsOf } from './fields.js';
 import type { Series, SeriesRequest } from './series-api.js';
 import type { SeriesQueryWire, SeriesWire } from './series-schema.js';
 
@@ -13,16 +14,20 @@ export function seriesRequestFromWire(wire: SeriesQueryWire): SeriesRequest {
   };
 }
 
-/** As the query of a URL. */
-export function seriesRequestToWire(request: SeriesRequest): Record<string, string> {
-  const { metrics, queue, from, to, stepSeconds } = request;
-  return {
-    ...(metrics === undefined ? {} : { metric: metrics.join(',') }),
-    ...(queue === undefined ? {} : { queue }),
-    ...(from === undefined ? {} : { from: timestampToWire(from) }),
-    ...(to === undefined ? {} : { to: timestampToWire(to) }),
-    ...(stepSeconds === undefined ? {} : { step: String(stepSeconds) }),
-  };
+export const seriesFields = {
+  metrics: { wire: 'metric', write: metricsToWire },
+  queue: 'queue',
+  from: { wire: 'from', write: timestampFieldToWire },
+  to: { wire: 'to', write: timestampFieldToWire },
+  stepSeconds: 'step',
+} as const satisfies FieldsOf<SeriesRequest>;
+
+function metricsToWire(metrics: unknown): unknown {
+  return Array.isArray(metrics) ? metrics.join(',') : metrics;
+}
+
+export function seriesRequestToWire(request: SeriesRequest): SeriesQueryWire {
+  return writeRequest(seriesFields, request) as SeriesQueryWire;
 }
 
 export function seriesToWire({ queue, from, to, stepSeconds, times, values }: Series): SeriesWire {

@@ -1,5 +1,6 @@
 import { timestampFromWire, timestampToWire } from './common-wire.js';
 import { defined } from './defined.js';
+import { writeRequest, type FieldsOf } from './fields.js';
 import type { Page } from './page.js';
 import type {
   ListedTaskType,
@@ -30,19 +31,26 @@ export function definitionFromWire(wire: TaskTypeDefinitionWire): TaskTypeDefini
   });
 }
 
+export const definitionFields = {
+  taskType: 'task_type',
+  queue: 'queue',
+  priority: 'priority',
+  capabilities: 'required_capabilities',
+  timeoutSeconds: 'timeout_seconds',
+  maxRetries: 'max_retries',
+  cost: 'cost',
+  retry: {
+    wire: 'retry',
+    members: {
+      codes: 'codes',
+      delaySeconds: 'delay_seconds',
+    } satisfies FieldsOf<ToldRetryPolicy>,
+  },
+  inputSchema: 'input_schema',
+} as const satisfies FieldsOf<TaskTypeDefinition>;
+
 export function definitionToWire(definition: TaskTypeDefinition): TaskTypeDefinitionWire {
-  const { cost, retry } = definition;
-  return defined({
-    task_type: definition.taskType,
-    queue: definition.queue,
-    priority: definition.priority,
-    required_capabilities: definition.capabilities?.slice(),
-    timeout_seconds: definition.timeoutSeconds,
-    max_retries: definition.maxRetries,
-    cost: cost === undefined ? undefined : { ...cost },
-    retry: retry === undefined ? undefined : retryToWire(retry),
-    input_schema: definition.inputSchema,
-  });
+  return writeRequest(definitionFields, definition) as TaskTypeDefinitionWire;
 }
 
 function listedTaskTypeToWire(type: ListedTaskType): ListedTaskTypeWire {

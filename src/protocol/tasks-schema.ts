@@ -41,7 +41,7 @@ export const taskDraftSchema = request(
     timeout_seconds: Type.Optional(
       Type.Integer({
         minimum: 1,
-        maximum: 86_400,
+        maximum: bounds.timeoutSeconds,
         description:
           'How long one attempt may run; when absent as its type says, else by priority 300, 600 or 900',
       }),
@@ -49,7 +49,7 @@ export const taskDraftSchema = request(
     max_retries: Type.Optional(
       Type.Integer({
         minimum: 0,
-        maximum: 100,
+        maximum: bounds.maxRetries,
         description: 'When absent as its type says, else by priority 5, 3 or 2',
       }),
     ),

@@ -9,7 +9,8 @@ import {
 } from './common-wire.js';
 import { defined } from './defined.js';
 import type { TaskEvent } from './events.js';
-import type { Page } from './page.js';
+import { timestampFieldToWire, writeRequest, type FieldsOf } from './fields.js';
+import type { Page, PageRequest } from './page.js';
 import { problemToWire, refusalFromWire } from './problem-wire.js';
 import type {
   AttemptView,
@@ -17,6 +18,7 @@ import type {
   Explanation,
   ListedTask,
   ListInclude,
+  ListRequest,
   Receipt,
   ReplayRequest,
   StateChange,
@@ -66,26 +68,28 @@ export function taskDraftFromWire(wire: TaskDraftWire): TaskDraft {
   });
 }
 
+export const draftFields = {
+  taskType: 'task_type',
+  queue: 'queue',
+  priority: 'priority',
+  parameters: 'parameters',
+  requiredCapabilities: 'required_capabilities',
+  timeoutSeconds: 'timeout_seconds',
+  maxRetries: 'max_retries',
+  idempotencyKey: 'idempotency_key',
+  workflowId: 'workflow_id',
+  workflowOnFailure: 'workflow_on_failure',
+  runAt: { wire: 'run_at', write: timestampFieldToWire },
+  delaySeconds: 'delay_seconds',
+  dispatchDeadlineSeconds: 'dispatch_deadline_seconds',
+  cost: 'cost',
+  userId: 'user_id',
+  tags: 'tags',
+  traceId: 'trace_id',
+} as const satisfies FieldsOf<TaskDraft>;
+
 export function taskDraftToWire(draft: TaskDraft): TaskDraftWire {
-  return defined({
-    task_type: draft.taskType,
-    queue: draft.queue,
-    priority: draft.priority,
-    parameters: draft.parameters,
-    required_capabilities: draft.requiredCapabilities?.slice(),
-    timeout_seconds: draft.timeoutSeconds,
-    max_retries: draft.maxRetries,
-    idempotency_key: draft.idempotencyKey,
-    workflow_id: draft.workflowId,
-    workflow_on_failure: draft.workflowOnFailure,
-    run_at: draft.runAt === undefined ? undefined : timestampToWire(draft.runAt),
-    delay_seconds: draft.delaySeconds,
-    dispatch_deadline_seconds: draft.dispatchDeadlineSeconds,
-    cost: draft.cost,
-    user_id: draft.userId,
-    tags: draft.tags?.slice(),
-    trace_id: draft.traceId,
-  });
+  return writeRequest(draftFields, draft) as TaskDraftWire;
 }
 
 export function receiptToWire(receipt: Receipt): ReceiptWire {
@@ -299,10 +303,20 @@ export function includeFromWire(include: string | undefined): readonly ListInclu
   return include?.split(',') as ListInclude[] | undefined;
 }
 
-export function includeToWire(include: readonly ListInclude[] | undefined): string | undefined {
-  return include === undefined || include.length === 0
-    ? undefined
-    : [...new Set(include)].join(',');
+/** Of lists; those without `include` have the same, without it. */
+export const pageFields = {
+  limit: 'limit',
+  cursor: 'cursor',
+} as const satisfies FieldsOf<PageRequest>;
+
+export const listFields = {
+  ...pageFields,
+  include: { wire: 'include', write: includeToWire },
+} as const satisfies FieldsOf<ListRequest>;
+
+function includeToWire(include: unknown): unknown {
+  if (!Array.isArray(include)) return include;
+  return include.length === 0 ? undefined : [...new Set(include)].join(',');
 }
 
 export function taskFilterFromWire(wire: TaskFilterWire): TaskFilter {
@@ -316,15 +330,17 @@ export function taskFilterFromWire(wire: TaskFilterWire): TaskFilter {
   });
 }
 
+export const filterFields = {
+  status: 'status',
+  queue: 'queue',
+  taskType: 'task_type',
+  userId: 'user_id',
+  workflowId: 'workflow_id',
+  tag: 'tag',
+} as const satisfies FieldsOf<Omit<TaskFilter, 'within'>>;
+
 export function taskFilterToWire(filter: TaskFilter): TaskFilterWire {
-  return defined({
-    status: filter.status,
-    queue: filter.queue,
-    task_type: filter.taskType,
-    user_id: filter.userId,
-    workflow_id: filter.workflowId,
-    tag: filter.tag,
-  });
+  return writeRequest(filterFields, filter) as TaskFilterWire;
 }
 
 export function explanationToWire(explanation: Explanation): ExplanationWire {
@@ -385,19 +401,26 @@ export function taskChangeFromWire(wire: TaskChangeWire): TaskChange {
   });
 }
 
+export const taskChangeFields = {
+  priority: 'priority',
+  runAt: { wire: 'run_at', write: timestampFieldToWire },
+} as const satisfies FieldsOf<TaskChange>;
+
 export function taskChangeToWire(change: TaskChange): TaskChangeWire {
-  return defined({
-    priority: change.priority,
-    run_at: change.runAt === undefined ? undefined : timestampToWire(change.runAt),
-  });
+  return writeRequest(taskChangeFields, change) as TaskChangeWire;
 }
 
 export function replayFromWire(wire: ReplayWire): ReplayRequest {
   return defined({ resetRetryCount: wire.reset_retry_count, newPriority: wire.new_priority });
 }
 
+export const replayFields = {
+  resetRetryCount: 'reset_retry_count',
+  newPriority: 'new_priority',
+} as const satisfies FieldsOf<ReplayRequest>;
+
 export function replayToWire(request: ReplayRequest): ReplayWire {
-  return defined({ reset_retry_count: request.resetRetryCount, new_priority: request.newPriority });
+  return writeRequest(replayFields, request) as ReplayWire;
 }
 
 export function taskEventToWire(event: TaskEvent): TaskEventWire {

@@ -7,12 +7,7 @@ import type { QueueView } from './queues-api.js';
 import type { TaskDraft, TaskView } from './tasks-api.js';
 import { defined } from './defined.js';
 import { errorOf, problemToWire, refusalFromWire, refusalOf } from './problem-wire.js';
-import {
-  queueChangeFromWire,
-  queueChangeToWire,
-  queueFromWire,
-  queueToWire,
-} from './queues-wire.js';
+import { queueDraftFromWire, queueDraftToWire, queueFromWire, queueToWire } from './queues-wire.js';
 import { reportFromWire } from './reports-wire.js';
 import { taskDraftFromWire, taskDraftToWire, taskFromWire, taskToWire } from './tasks-wire.js';
 import { invalidField } from './problem-wire.js';
@@ -131,18 +126,18 @@ describe('the wire', () => {
     expect(queueFromWire(sent(queueToWire(unaged)))).toEqual(unaged);
   });
 
-  it('an ageing that names one threshold keeps the defaults of the others', () => {
-    expect(queueChangeFromWire({ ageing: { low_to_high_seconds: 60 } })).toEqual({
-      ageing: { lowToMediumMs: 600_000, lowToHighMs: 60_000, mediumToHighMs: 1_200_000 },
+  it('an ageing that names one threshold says nothing of the others', () => {
+    expect(queueDraftFromWire({ ageing: { low_to_high_seconds: 60 } })).toEqual({
+      ageing: { lowToHighMs: 60_000 },
     });
-    expect(queueChangeFromWire({ ageing: null })).toEqual({ ageing: null });
-    expect(queueChangeFromWire({})).toEqual({});
+    expect(queueDraftFromWire({ ageing: null })).toEqual({ ageing: null });
+    expect(queueDraftFromWire({})).toEqual({});
   });
 
   it('R-CH7: brings the whole settings of a queue there and back, with the end of a pause', () => {
     const change = { ...defaultQueueSettings, paused: true, pausedUntil: at };
-    expect(queueChangeFromWire(sent(queueChangeToWire(change)))).toEqual(change);
-    expect(queueChangeFromWire(sent(queueChangeToWire({ paused: false })))).toEqual({
+    expect(queueDraftFromWire(sent(queueDraftToWire(change)))).toEqual(change);
+    expect(queueDraftFromWire(sent(queueDraftToWire({ paused: false })))).toEqual({
       paused: false,
     });
   });

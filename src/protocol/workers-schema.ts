@@ -23,7 +23,7 @@ import { taskTypeDefinitionSchema } from './task-types-schema.js';
 export const workerParamsSchema = Type.Object({ worker_id: uuidSchema('The worker') });
 
 const capacitySchema = (description: string) =>
-  Type.Integer({ minimum: 0, maximum: 100_000, description });
+  Type.Integer({ minimum: 0, maximum: bounds.capacity, description });
 
 const offerProperties = {
   capabilities: Type.Optional(
@@ -48,7 +48,11 @@ export const registrationSchema = request(
   {
     ...offerProperties,
     capacity: Type.Optional(
-      Type.Integer({ minimum: 1, maximum: 100_000, description: 'Tasks it can run at once' }),
+      Type.Integer({
+        minimum: 1,
+        maximum: bounds.capacity,
+        description: 'Tasks it can run at once',
+      }),
     ),
     name: Type.Optional(textSchema('For people')),
     host: Type.Optional(textSchema('Where it runs')),

@@ -7,10 +7,11 @@ import {
   workerIdFromWire,
 } from './common-wire.js';
 import { defined } from './defined.js';
+import { writeRequest, type FieldsOf } from './fields.js';
 import { findJsonFault } from './json-measure.js';
 import type { Page } from './page.js';
 import { invalidField } from './problem-wire.js';
-import { definitionFromWire, definitionToWire } from './task-types-wire.js';
+import { definitionFields, definitionFromWire } from './task-types-wire.js';
 import type {
   ClaimedTask,
   Heartbeat,
@@ -49,15 +50,19 @@ export function registrationFromWire(wire: RegistrationWire): Registration {
   });
 }
 
+export const registrationFields = {
+  capabilities: 'capabilities',
+  taskTypes: 'task_types',
+  queues: 'queues',
+  capacity: 'capacity',
+  name: 'name',
+  host: 'host',
+  version: 'version',
+  definitions: { wire: 'definitions', items: definitionFields },
+} as const satisfies FieldsOf<Omit<Registration, 'within' | 'owner'>>;
+
 export function registrationToWire(registration: Registration): RegistrationWire {
-  return defined({
-    ...offerToWire(registration),
-    capacity: registration.capacity,
-    name: registration.name,
-    host: registration.host,
-    version: registration.version,
-    definitions: registration.definitions?.map(definitionToWire),
-  });
+  return writeRequest(registrationFields, registration) as RegistrationWire;
 }
 
 function offerToWire(offer: WorkerOffer): Pick<PollWire, 'capabilities' | 'task_types' | 'queues'> {

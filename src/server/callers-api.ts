@@ -8,13 +8,12 @@ import {
 } from '../domain/confinement.js';
 import { SluiceError } from '../domain/errors.js';
 import type { TaskId, WorkerId } from '../domain/ids.js';
-import type { RateLimit } from '../domain/queue-settings.js';
 import type { SluiceApi } from '../protocol/api.js';
 import type { Caller } from '../protocol/caller.js';
 import type { DeadLetterFilter, DeadLetterReplay } from '../protocol/dead-letters-api.js';
 import type { KeyDraft } from '../protocol/keys-api.js';
 import type { PageRequest } from '../protocol/page.js';
-import type { QueueChange, QueueView } from '../protocol/queues-api.js';
+import type { QueueChange, QueueDraft, QueueView, RateLimitDraft } from '../protocol/queues-api.js';
 import type { SeriesRequest } from '../protocol/series-api.js';
 import type {
   ListRequest,
@@ -146,9 +145,14 @@ class CallersApi implements SluiceApi {
     return this.#api.getQueue(name);
   }
 
-  async putQueue(name: string, change: QueueChange) {
+  async putQueue(name: string, draft: QueueDraft) {
     this.#refuseQueue(name);
-    return this.#api.putQueue(name, change);
+    return this.#api.putQueue(name, draft);
+  }
+
+  async changeQueue(name: string, change: QueueChange) {
+    this.#refuseQueue(name);
+    return this.#api.changeQueue(name, change);
   }
 
   async pauseQueue(name: string, until?: Date) {
@@ -221,7 +225,7 @@ class CallersApi implements SluiceApi {
     return this.#unconfined().getLimit(name);
   }
 
-  async putLimit(name: string, limit: RateLimit) {
+  async putLimit(name: string, limit: RateLimitDraft) {
     return this.#unconfined().putLimit(name, limit);
   }
 

@@ -1,13 +1,11 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { SluiceError } from '../domain/errors.js';
-import { costFaults } from '../domain/limit-faults.js';
-import { bounds } from '../protocol/bounds.js';
-import { findJsonFault, type JsonFault } from '../protocol/json-measure.js';
 import { invalidField, invalidRequest, refusalOf } from '../protocol/problem-wire.js';
+import { refuseDraftFaults } from '../protocol/task-draft-faults.js';
 import type { SubmitOutcome, TaskDraft } from '../protocol/tasks-api.js';
 import { taskDraftSchema, type TaskDraftWire } from '../protocol/tasks-schema.js';
 import { taskDraftFromWire } from '../protocol/tasks-wire.js';
-import { compileCheck } from './validation.js';
+import { compileCheck } from '../protocol/compile-check.js';
 
 const checkDraft = compileCheck(taskDraftSchema);
 
@@ -39,17 +37,11 @@ export function readDraft(
   taskBytes: number,
   path = '',
 ): TaskDraft {
-  if (wire.run_at !== undefined && wire.delay_seconds !== undefined) {
-    throw invalidField(`${path}/delay_seconds`, 'and run_at exclude each other');
-  }
-  const faults = costFaults(wire.cost ?? {}, `${path}/cost`);
-  if (faults.length > 0) throw invalidRequest(faults);
   const { idempotencyKey, traceId } = headers;
   if (idempotencyKey !== null && (wire.idempotency_key ?? idempotencyKey) !== idempotencyKey) {
     throw invalidField(`${path}/idempotency_key`, 'differs from the Idempotency-Key header');
   }
-  const fault = findJsonFault(wire, taskBytes);
-  if (fault !== null) throw unkeepable(fault, taskBytes, path);
+  refuseDraftFaults(wire, taskBytes, path);
   const draft = taskDraftFromWire(wire);
   if (idempotencyKey === null && (traceId === null || draft.traceId !== undefined)) return draft;
   return {
@@ -57,19 +49,6 @@ export function readDraft(
     ...(idempotencyKey === null ? {} : { idempotencyKey }),
     ...(traceId === null || draft.traceId !== undefined ? {} : { traceId }),
   };
-}
-
-function unkeepable(fault: JsonFault, taskBytes: number, path: string): SluiceError {
-  switch (fault) {
-    case 'too_large': {
-      const message = `A task is at most ${taskBytes} bytes of JSON`;
-      return new SluiceError('payload_too_large', message, { errors: [{ path, message }] });
-    }
-    case 'too_deep':
-      return invalidField(`${path}/parameters`, `is nested deeper than ${bounds.jsonDepth}`);
-    case 'not_finite':
-      return invalidField(`${path}/parameters`, 'holds a number that is out of range');
-  }
 }
 
 type Refused = SubmitOutcome & { kind: 'refused' };

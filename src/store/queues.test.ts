@@ -23,6 +23,7 @@ import {
   pauseQueue,
   purgeQueues,
   putQueue,
+  replaceQueue,
   resumeQueue,
 } from './queues.js';
 
@@ -105,6 +106,21 @@ describeOnEveryDatabase('queues', (db) => {
       ...put,
       version: 2,
       settings: defaultQueueSettings,
+    });
+  });
+
+  it('R-CH7: settings made from a version replace only that version', async () => {
+    const settings = { ...defaultQueueSettings, maxConcurrency: 3 };
+    const made = await replaceQueue(db(), 'q', null, settings, zero);
+    expect(made).toEqual({ name: 'q', version: 1, settings, circuit: closed });
+    // There is a queue by now.
+    expect(await replaceQueue(db(), 'q', null, defaultQueueSettings, zero)).toBeNull();
+    const put = await putQueue(db(), 'q', { ...settings, maxReady: 5 }, zero);
+    expect(await replaceQueue(db(), 'q', made, defaultQueueSettings, zero)).toBeNull();
+    expect(await findQueue(db(), 'q')).toEqual(put);
+    expect(await replaceQueue(db(), 'q', put, settings, zero)).toMatchObject({
+      version: 3,
+      settings,
     });
   });
 

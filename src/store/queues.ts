@@ -139,9 +139,42 @@ export async function putQueue(
   settings: QueueSettings,
   now: Instant,
 ): Promise<ConfiguredRow> {
-  const uses = [
-    ...new Set(settings.limits.flatMap((limit) => ('use' in limit ? [limit.use] : []))),
-  ];
+  const row = await writeQueue(db, name, settings, now, null);
+  if (row !== undefined) return toConfigured(row);
+  const uses = usedLimits(settings).join(', ');
+  throw new SluiceError('invalid_request', `One of the limits ${uses} does not exist`);
+}
+
+/**
+ * Compare-and-set: writes the settings only over the version that they were made from. `known` is null where there was
+ * no queue. Null: the queue has another version by now, or a shared limit is gone; read again.
+ */
+export async function replaceQueue(
+  db: Queryable,
+  name: string,
+  known: ConfiguredRow | null,
+  settings: QueueSettings,
+  now: Instant,
+): Promise<ConfiguredRow | null> {
+  const row = await writeQueue(db, name, settings, now, known?.version ?? noVersion);
+  return row === undefined ? null : toConfigured(row);
+}
+
+/** Of a queue that must not be there: no row has it. */
+const noVersion = -1;
+
+function usedLimits({ limits }: QueueSettings): string[] {
+  return [...new Set(limits.flatMap((limit) => ('use' in limit ? [limit.use] : [])))];
+}
+
+/** `version`: the one that the queue must have; null: any. Undefined: it has another, or a shared limit is not there. */
+async function writeQueue(
+  db: Queryable,
+  name: string,
+  settings: QueueSettings,
+  now: Instant,
+  version: number | null,
+): Promise<QueueRow | undefined> {
   const { ageing } = settings;
   // The shared limits are locked against deleteLimit, which looks for queues that use them.
   const [row] = await db.query<QueueRow>(
@@ -167,10 +200,11 @@ export async function putQueue(
        low_to_medium_ms = excluded.low_to_medium_ms,
        low_to_high_ms = excluded.low_to_high_ms,
        medium_to_high_ms = excluded.medium_to_high_ms
+     where $14::bigint is null or q.version = $14
      returning ${configuredColumns}`,
     [
       name,
-      uses,
+      usedLimits(settings),
       JSON.stringify(settings.limits.map(toStored)),
       settings.maxConcurrency,
       settings.maxReady,
@@ -182,12 +216,10 @@ export async function putQueue(
       ageing.mediumToHighMs,
       now,
       settings.maxLanes,
+      version,
     ],
   );
-  if (row === undefined) {
-    throw new SluiceError('invalid_request', `One of the limits ${uses.join(', ')} does not exist`);
-  }
-  return toConfigured(row);
+  return row;
 }
 
 /** Creates the queue when it is not there. Null: until it is resumed. */

@@ -1,4 +1,5 @@
 import { attemptErrorCodes, isRetriable } from '../domain/attempt-error.js';
+import { SluiceError } from '../domain/errors.js';
 import { maxRetryAfterSeconds } from '../domain/retry-policy.js';
 import { isDelay } from './apply-retry-policy.js';
 import { isErrorCode } from './error-code.js';
@@ -11,15 +12,15 @@ const codesOfTheServer: ReadonlySet<string> = new Set([workerLost, neverStarted,
 /** Throws a sentence about the first thing in a policy that would not do what it seems to say. */
 export function checkRetryPolicy(type: string, policy: unknown): void {
   const fault = findFault(policy);
-  if (fault !== null) throw new TypeError(`${type}: ${fault}`);
+  if (fault === null) return;
+  const errors = [{ path: '/retry', message: fault }];
+  throw new SluiceError('invalid_request', `${type}: ${fault}`, { errors });
 }
 
 function findFault(policy: unknown): string | null {
   if (policy === undefined) return null;
   if (!isObject(policy)) return `retry must be an object, not ${shown(policy)}`;
-  const { codes = {}, delaySeconds, ...others } = policy;
-  const [unknown] = Object.keys(others);
-  if (unknown !== undefined) return `retry has codes and delaySeconds, but no ${unknown}`;
+  const { codes = {}, delaySeconds } = policy;
   if (!isObject(codes)) return `retry.codes must be an object, not ${shown(codes)}`;
   return findCodesFault(codes) ?? findDelaysFault(delaySeconds);
 }

@@ -2,6 +2,9 @@ import { hostname } from 'node:os';
 import type { SluiceError } from '../domain/errors.js';
 import type { Lease, WorkerId } from '../domain/ids.js';
 import { refuseConflicts, workerConflicts } from '../domain/setting-conflicts.js';
+import { bounds } from '../protocol/bounds.js';
+import { checkOptions, type KindsOf } from '../protocol/options.js';
+import { checkWhole } from '../protocol/values.js';
 import type {
   Heartbeat,
   HeartbeatAnswer,
@@ -11,6 +14,7 @@ import type {
 } from '../protocol/workers-api.js';
 import { createLog, type Logger } from '../runtime/log.js';
 import { asLogged } from './backoff.js';
+import { checkDefinition } from './check-definition.js';
 import { ClaimLoop } from './claim-loop.js';
 import { definitionsOf } from './definitions.js';
 import { drain } from './drain.js';
@@ -60,6 +64,20 @@ export interface WorkerOptions {
   readonly log?: Logger;
 }
 
+const optionKinds: KindsOf<WorkerOptions> = {
+  concurrency: 'number',
+  capabilities: 'array',
+  queues: 'array',
+  name: 'string',
+  version: 'string',
+  drainTimeoutMs: 'number',
+  maxIdleMs: 'number',
+  maxLifetimeMs: 'number',
+  memoryLimitBytes: 'number',
+  p99ThresholdMs: 'number',
+  observer: 'object',
+  log: 'object',
+};
 const defaultConcurrency = 1_000;
 const defaultDrainTimeoutMs = 30_000;
 /** Results that may wait for the server before no more tasks are claimed. */
@@ -95,7 +113,10 @@ export class Worker implements AsyncDisposable {
   #refusalToldAtMs = -Infinity;
 
   constructor(api: WorkerApi, handlers: readonly TaskHandler[], options: WorkerOptions = {}) {
+    checkOptions(optionKinds, options);
+    const byName = byType(handlers);
     const concurrency = options.concurrency ?? defaultConcurrency;
+    checkWhole('/concurrency', concurrency, 1, bounds.capacity);
     const { drainTimeoutMs = defaultDrainTimeoutMs, maxIdleMs, maxLifetimeMs } = options;
     refuseConflicts(workerConflicts({ drainTimeoutMs, maxIdleMs, maxLifetimeMs }));
     const log = options.log ?? createLog('info');
@@ -137,7 +158,7 @@ export class Worker implements AsyncDisposable {
     const inFlight = this.#inFlight;
     this.#failures = new FailureLog(log);
     this.#runner = new Runner({
-      handlers: byType(handlers),
+      handlers: byName,
       session,
       slots,
       inFlight,
@@ -369,8 +390,12 @@ function registration(
 
 function byType(handlers: readonly TaskHandler[]): ReadonlyMap<string, TaskHandler> {
   if (handlers.length === 0) throw new TypeError('A worker needs at least one task definition');
+  handlers.forEach(checkDefinition);
   const map = new Map(handlers.map((handler) => [handler.type, handler]));
   if (map.size === handlers.length) return map;
-  const twice = handlers.filter((handler) => map.get(handler.type) !== handler);
-  throw new TypeError(`Defined twice: ${twice.map(({ type }) => type).join(', ')}`);
+  const types = handlers.map(({ type }) => type);
+  const twice = types.filter((type, index) => types.indexOf(type) !== index);
+  throw new TypeError(
+    `Defined twice: ${[...new Set(twice)].join(', ')}. A worker runs one definition of each task type.`,
+  );
 }

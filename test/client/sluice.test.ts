@@ -135,6 +135,15 @@ describe('Sluice.open', () => {
     await expect(queue.set({ maxConcurrency: 3 })).resolves.toMatchObject({
       settings: { maxConcurrency: 3 },
     });
+    const limits = [{ unit: 'requests', rate: 500, perSeconds: 60, burst: null }];
+    await expect(queue.change({ limits: { rpm: 500 } })).resolves.toMatchObject({
+      settings: { maxConcurrency: 3, limits },
+    });
+    await expect(
+      queue.set({ limits: [{ unit: 'tokens', rate: 5, perSeconds: 1 }] }),
+    ).resolves.toMatchObject({
+      settings: { maxConcurrency: null, limits: [{ unit: 'tokens', burst: null }] },
+    });
     await expect(queue.get()).resolves.toMatchObject({ name: 'numbers' });
     await sluice.task(id).cancel();
   });
@@ -174,10 +183,50 @@ describe('Sluice.open', () => {
     await other.drop();
   });
 
+  it('says that it is closed, whatever is asked of it then; a handler may submit until then', async () => {
+    const other = await createTestDatabase();
+    const closed = await Sluice.open({ databaseUrl: other.url });
+    const begun = new AbortController();
+    const followed: unknown[] = [];
+    const first = defineTask({
+      type: 'first',
+      run: async () => {
+        begun.abort();
+        await stopping;
+        followed.push(await closed.submit(double, { n: 1 }));
+      },
+    });
+    const worker = closed.worker([first], { log: silentLog });
+    await worker.start();
+    const handle = await closed.submit(first, {});
+    const beginning = new Promise((resolve) => begun.signal.addEventListener('abort', resolve));
+    let stop: () => void = () => undefined;
+    const stopping = new Promise<void>((resolve) => (stop = resolve));
+    await beginning;
+    const closing = closed.close();
+    stop();
+    await closing;
+    expect(followed).toHaveLength(1);
+    const refusal = { code: 'closed', message: expect.stringContaining('is closed') as string };
+    await expect(closed.submit(double, { n: 1 })).rejects.toMatchObject(refusal);
+    await expect(closed.submitMany(double, [{ input: { n: 1 } }])).rejects.toMatchObject(refusal);
+    await expect(closed.queue('numbers').get()).rejects.toMatchObject(refusal);
+    await expect(closed.api.getStatistics()).rejects.toMatchObject(refusal);
+    await expect(handle.result()).rejects.toMatchObject(refusal);
+    expect(() => closed.worker([double])).toThrow('is closed');
+    await other.drop();
+  });
+
+  it('a type that is defined twice is named, also when it is the same definition', () => {
+    const twin = defineTask({ type: 'double', run: () => 1 });
+    expect(() => sluice.worker([double, twin])).toThrow(/^Defined twice: double\./);
+    expect(() => sluice.worker([double, double])).toThrow(/^Defined twice: double\./);
+  });
+
   it('an option that it does not know is refused, and nothing is opened', async () => {
     const misspelt = { url: 'postgres://nowhere' } as OpenOptions;
     await expect(Sluice.open(misspelt)).rejects.toThrow(
-      /knows no url: it takes dataDir, databaseUrl, .*connect\(url\)/,
+      /url is not a known field. It takes dataDir, databaseUrl, .*connect\(url\)/,
     );
   });
 
@@ -186,6 +235,21 @@ describe('Sluice.open', () => {
       Sluice.open({ dataDir: 'a', databaseUrl: 'postgres://localhost/b' }),
     ).rejects.toThrow('exclude each other');
   });
+});
+
+it.each([
+  ['localhost:7999', 'The address "localhost:7999" has no scheme. Type "http://localhost:7999"'],
+  ['127.0.0.1:7999/api', 'Type "http://127.0.0.1:7999/api"'],
+  ['queue.example.com', 'Type "http://queue.example.com", or "https://queue.example.com"'],
+  [
+    'postgres://me:secret@db/x',
+    'The address "postgres://db/x" is that of a database. Type Sluice.open',
+  ],
+  ['ws://localhost:7999', 'begins with ws://. Type http:// or https:// instead'],
+  ['', 'must be a URL like http://127.0.0.1:7700, not ""'],
+  ['http://', 'is not a URL'],
+])('connect(%j) says what to type instead', (url, sentence) => {
+  expect(() => connect(url)).toThrow(sentence);
 });
 
 it('connect gives the same interface, and refuses in the same words when nobody is there', async () => {

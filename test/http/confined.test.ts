@@ -83,6 +83,7 @@ const bodies: Readonly<Record<string, (foreign: Foreign) => unknown>> = {
   'POST /internal/workers/:worker_id/heartbeat': ({ taskId }) => ({
     ...{ current_load: 1, status: 'active', current_tasks: [taskId] },
   }),
+  'PATCH /api/v1/queues/:name': () => ({ max_concurrency: 1 }),
   'PUT /api/v1/limits/:name': () => ({ unit: 'requests', rate: 1, per_seconds: 1 }),
   'POST /api/v1/keys': () => ({ name: 'more', scopes: ['admin'] }),
 };

@@ -82,7 +82,7 @@ describe.each([
       expect(outcomes[5_001]).toMatchObject({
         kind: 'refused',
         code: 'invalid_request',
-        errors: [{ path: '/tasks/1/task_type' }],
+        errors: [{ path: '/taskType' }],
       });
       const last = outcomes[5_002];
       if (last?.kind !== 'accepted') throw new Error('the last one was not accepted');

@@ -46,6 +46,65 @@ describe('limits over HTTP', () => {
     expect((await getQueue('live')).live.tokens.tokens).toBe(1_000);
   });
 
+  it('R-CH7: a change keeps what it does not name, and says rates as people do', async () => {
+    const change = (body: unknown) =>
+      call({ method: 'PATCH', url: '/api/v1/queues/changed', body }).then((answer) =>
+        answer.json<Queue>(),
+      );
+    const made = await change({ limits: { rpm: 500, tpm: 30_000 } });
+    const tokens = { unit: 'tokens', rate: 30_000, per_seconds: 60, burst: null };
+    expect(made).toMatchObject({
+      version: 1,
+      limits: [{ unit: 'requests', rate: 500, per_seconds: 60, burst: null }, tokens],
+      max_concurrency: null,
+    });
+    expect(await change({ max_concurrency: 5 })).toMatchObject({
+      version: 2,
+      limits: made.limits,
+      max_concurrency: 5,
+    });
+    await change({ paused: true });
+    expect(await change({ limits: { rpm: null } })).toMatchObject({
+      limits: [tokens],
+      max_concurrency: 5,
+      paused: true,
+    });
+    expect(await change({ limits: [], max_concurrency: null, paused: false })).toMatchObject({
+      version: 5,
+      limits: [],
+      max_concurrency: null,
+      paused: false,
+    });
+    expect((await putQueue('changed', { limits: { rps: 5 } })).json<Queue>().limits).toEqual([
+      { unit: 'requests', rate: 5, per_seconds: 1, burst: null },
+    ]);
+  });
+
+  it('R-CH7: of changes made at the same time none is lost', async () => {
+    const changes = [
+      { max_concurrency: 5 },
+      { max_ready: 50 },
+      { max_active: 500 },
+      { max_lanes: 50 },
+      { limits: { rpm: 500 } },
+      { limits: { tpm: 30_000 } },
+      { ageing: { low_to_high_seconds: 60 } },
+      { ageing: { medium_to_high_seconds: 30 } },
+    ];
+    const url = '/api/v1/queues/changed-at-once';
+    await Promise.all(changes.map((body) => call({ method: 'PATCH', url, body })));
+    const { limits, ...queue } = await getQueue('changed-at-once');
+    expect(queue).toMatchObject({
+      version: changes.length,
+      max_concurrency: 5,
+      max_ready: 50,
+      max_active: 500,
+      max_lanes: 50,
+      ageing: { low_to_high_seconds: 60, medium_to_high_seconds: 30 },
+    });
+    expect(limits).toHaveLength(2);
+  });
+
   it('R-CH5: the smallest bucket of a unit is told, shared ones too, and debts', async () => {
     await call(put('/api/v1/limits/account', { ...slowTokens, burst: 10 }));
     await putQueue('debts', { limits: [slowTokens, { use: 'account' }] });
@@ -170,7 +229,11 @@ describe('R-AD7, R-CH4: limits and costs that are refused, and leave nothing beh
     ['a unit and a shared limit in one', { limits: [{ ...limit, use: 'a' }] }, '/limits/0/use'],
     ['a limit that nobody made', { limits: [limit, { use: 'nobody' }] }, '/limits/1/use'],
     ['a limit that names nothing', { limits: [{}] }, '/limits/0/unit'],
-    ['limits that are no list', { limits: limit }, '/limits'],
+    ['limits that are no list', { limits: 5 }, '/limits'],
+    ['rates by unknown names', { limits: { rmp: 500 } }, '/limits/rmp'],
+    ['two rates of one unit', { limits: { rps: 5, rpm: 500 } }, '/limits/rpm'],
+    ['a rate of 0 by its name', { limits: { rpm: 0 } }, '/limits/rpm'],
+    ['the end of no pause', { paused_until: '2030-01-31T12:00:00Z' }, '/paused_until'],
     ['too many limits', { limits: Array(21).fill({ use: 'a' }) }, '/limits'],
     ['nobody at once', { max_concurrency: 0 }, '/max_concurrency'],
     ['an unknown field', { max_concurency: 5 }, '/max_concurency'],

@@ -6,7 +6,7 @@ import { text } from 'node:stream/consumers';
 import { afterAll, afterEach, beforeAll, describe, expect, inject, it } from 'vitest';
 import type { ScalingSettings } from '../../src/domain/scaling.js';
 import { openEngine, type Engine } from '../../src/engine/open-engine.js';
-import type { QueueChange } from '../../src/protocol/queues-api.js';
+import type { QueueDraft } from '../../src/protocol/queues-api.js';
 import type { ScalingWire } from '../../src/protocol/scaling-schema.js';
 import type { TaskDraft } from '../../src/protocol/tasks-api.js';
 import { silentLog } from '../../src/runtime/log.js';
@@ -135,7 +135,7 @@ describe('GET /api/v1/scaling', () => {
     expect(await untilDue('many', 500)).toMatchObject({ desired: 10, waiting: 500 });
   });
 
-  const held: [string, string, QueueChange][] = [
+  const held: [string, string, QueueDraft][] = [
     ['tokens', 'rate_limit', { limits: [slow] }],
     ['a pause', 'paused', { paused: true }],
     ['a slot of its queue', 'max_concurrency', { maxConcurrency: 3 }],

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 
 import type { AttemptError } from '../../src/domain/attempt-error.js';
 import type { Engine } from '../../src/engine/open-engine.js';
-import type { QueueChange } from '../../src/protocol/queues-api.js';
+import type { QueueDraft } from '../../src/protocol/queues-api.js';
 import type { ClaimedTask } from '../../src/protocol/workers-api.js';
 import { until } from '../support/until.js';
 import {
@@ -21,7 +21,7 @@ const unavailable: AttemptError = { ...broken, code: 'UNAVAILABLE', message: '50
 const limited: AttemptError = { ...broken, code: 'RATE_LIMITED', message: '429' };
 
 /** Limits that nobody reaches: with them, estimates go by what is known and not by the last minute. */
-const ample: QueueChange = {
+const ample: QueueDraft = {
   limits: [{ unit: 'requests', rate: 1_000, perSeconds: 1, burst: 1_000 }],
 };
 
@@ -30,7 +30,7 @@ interface Scene {
   readonly worker: TestWorker;
 }
 
-async function prepare(engine: Engine, tasks: number, change: QueueChange = {}): Promise<Scene> {
+async function prepare(engine: Engine, tasks: number, change: QueueDraft = {}): Promise<Scene> {
   const queue = freshQueue();
   await engine.putQueue(queue, change);
   const worker = await TestWorker.register(engine, { queues: [queue] });
@@ -51,7 +51,7 @@ async function failAll(
   await engine.report(worker.workerId, reports);
 }
 
-async function broughtDown(engine: Engine, tasks = 40, change: QueueChange = {}): Promise<Scene> {
+async function broughtDown(engine: Engine, tasks = 40, change: QueueDraft = {}): Promise<Scene> {
   const scene = await prepare(engine, tasks, change);
   await failAll(engine, scene, await scene.worker.take(5), unavailable);
   expect(await stateOf(engine, scene)).toBe('open');

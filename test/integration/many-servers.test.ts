@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, inject, it, onTestFinished } from 'vitest';
 
 import { NotOurTurnError, type Engine } from '../../src/engine/open-engine.js';
-import type { QueueChange } from '../../src/protocol/queues-api.js';
+import type { QueueDraft } from '../../src/protocol/queues-api.js';
 import { openLine } from '../support/line.js';
 import { askRedis, startRedis, type RunningRedis } from '../support/services/redis-server.js';
 import { staysWithin } from '../support/stays-within.js';
@@ -15,7 +15,7 @@ import {
   untilWaiting,
 } from './support.js';
 
-const perMinute = (rate: number): QueueChange => ({
+const perMinute = (rate: number): QueueDraft => ({
   limits: [{ unit: 'requests', rate, perSeconds: 60, burst: null }],
 });
 

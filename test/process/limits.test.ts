@@ -5,7 +5,7 @@ import { deliveryDelays, readClaims, timesOf } from '../../lab/limits/claims.js'
 import { jitterOf, mostBeyondRate, mostInWindow, overlapOf } from '../../lab/shared/measure.js';
 import { Probe } from '../../lab/limits/probe.js';
 import { startStandIn } from '../../lab/limits/stand-in.js';
-import type { QueueChange } from '../../src/protocol/queues-api.js';
+import type { QueueDraft } from '../../src/protocol/queues-api.js';
 import type { TaskDraft } from '../../src/protocol/tasks-api.js';
 import { createTestDatabase } from '../support/postgres.js';
 import { askRedis, startRedis } from '../support/services/redis-server.js';
@@ -21,7 +21,7 @@ const burst = { rate: 6, burst: 40, count: 100 };
 const slots = { most: 7, count: 42, holdMs: 1_500 };
 const total = paced.count + burst.count + slots.count;
 
-const queues: Readonly<Record<string, QueueChange>> = {
+const queues: Readonly<Record<string, QueueDraft>> = {
   paced: { limits: [{ unit: 'requests', rate: paced.rate, perSeconds: 1, burst: null }] },
   burst: { limits: [{ unit: 'requests', rate: burst.rate, perSeconds: 1, burst: burst.burst }] },
   slots: { maxConcurrency: slots.most },

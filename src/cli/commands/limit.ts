@@ -1,12 +1,9 @@
 import type { Command } from 'commander';
 import { SluiceError } from '../../domain/errors.js';
 import { limitBounds } from '../../domain/limit-faults.js';
-import {
-  defaultQueueSettings,
-  type QueueLimit,
-  type QueueSettings,
-} from '../../domain/queue-settings.js';
+import type { QueueLimit } from '../../domain/queue-settings.js';
 import type { SluiceApi } from '../../protocol/api.js';
+import { defined } from '../../protocol/defined.js';
 import type { QueueChange, QueueView } from '../../protocol/queues-api.js';
 import { queueToWire } from '../../protocol/queues-wire.js';
 import { existingQueue } from '../existing-queue.js';
@@ -46,37 +43,45 @@ async function runLimit(name: string, options: LimitOptions): Promise<void> {
   const isChange = named.length > 0 || options.concurrency !== undefined || options.none === true;
   const api = await remoteApi(options);
   const queue = isChange
-    ? await api.putQueue(name, changed(await settingsOf(api, name), named, options))
+    ? await api.changeQueue(name, await changeOf(api, name, named, options))
     : await existingQueue(api, name);
   if (options.json === true) printJson(queueToWire(queue));
   else await show(api, queue, isChange);
 }
 
-/** A queue that is not there yet is made by what is set. */
-async function settingsOf(api: SluiceApi, name: string): Promise<QueueSettings> {
-  try {
-    return (await api.getQueue(name)).settings;
-  } catch (error) {
-    if (error instanceof SluiceError && error.code === 'queue_not_found') {
-      return defaultQueueSettings;
-    }
-    throw error;
-  }
+async function changeOf(
+  api: SluiceApi,
+  name: string,
+  named: readonly QueueLimit[],
+  options: LimitOptions,
+): Promise<QueueChange> {
+  const { none, concurrency, rps, rpm, tpm, rate, use, burst } = options;
+  if (none === true) return { limits: named, maxConcurrency: concurrency ?? null };
+  const limits =
+    rate === undefined && use === undefined && burst === undefined
+      ? defined({ rps, rpm, tpm })
+      : await limitsWith(api, name, named);
+  return defined({ limits, maxConcurrency: concurrency });
 }
 
-function changed(
-  settings: QueueSettings,
+/** Those that have no usual name are not changed one by one: the whole list is written. */
+async function limitsWith(
+  api: SluiceApi,
+  name: string,
   named: readonly QueueLimit[],
-  { concurrency, none }: LimitOptions,
-): QueueChange {
+): Promise<readonly QueueLimit[]> {
   const isNamed = (limit: QueueLimit) => named.some((other) => keyOf(other) === keyOf(limit));
-  const kept = none === true ? [] : settings.limits.filter((limit) => !isNamed(limit));
-  const keptConcurrency = none === true ? null : settings.maxConcurrency;
-  return {
-    ...settings,
-    limits: [...kept, ...named],
-    maxConcurrency: concurrency ?? keptConcurrency,
-  };
+  return [...(await limitsOf(api, name)).filter((limit) => !isNamed(limit)), ...named];
+}
+
+/** A queue that is not there yet is made by what is set. */
+async function limitsOf(api: SluiceApi, name: string): Promise<readonly QueueLimit[]> {
+  try {
+    return (await api.getQueue(name)).settings.limits;
+  } catch (error) {
+    if (error instanceof SluiceError && error.code === 'queue_not_found') return [];
+    throw error;
+  }
 }
 
 function keyOf(limit: QueueLimit): string {

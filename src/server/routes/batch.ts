@@ -1,13 +1,14 @@
 import { Type } from 'typebox';
 import { bounds } from '../../protocol/bounds.js';
 import { request } from '../../protocol/common-schema.js';
+import { compileCheck } from '../../protocol/compile-check.js';
 import { invalidField } from '../../protocol/problem-wire.js';
 import { batchAnswerSchema, batchSchema } from '../../protocol/tasks-schema.js';
 import { submitOutcomesToWire } from '../../protocol/tasks-wire.js';
 import type { App, RouteParts } from '../app-parts.js';
 import { parseTaskLines } from '../body-parsers.js';
 import { mergeOutcomes, readBatch, readDraftHeaders } from '../task-drafts.js';
-import { bodyValidator, compileCheck } from '../validation.js';
+import { bodyValidator } from '../validation.js';
 
 /** Each task is checked by itself, so that a bad one does not sink the rest. */
 const envelopeSchema = request('BatchEnvelope', {

@@ -3,11 +3,12 @@ import {
   listQueuesQuerySchema,
   pauseSchema,
   queueChangeSchema,
+  queueDraftSchema,
   queuePageSchema,
   queueParamsSchema,
   queueSchema,
 } from '../../protocol/queues-schema.js';
-import { queueChangeFromWire, queuePageToWire, queueToWire } from '../../protocol/queues-wire.js';
+import { queueDraftFromWire, queuePageToWire, queueToWire } from '../../protocol/queues-wire.js';
 import { emptySchema } from '../../protocol/common-schema.js';
 import type { App } from '../app-parts.js';
 import { pageOf } from './page.js';
@@ -54,13 +55,33 @@ export function queueRoutes(app: App): void {
         summary: 'Replace the configuration of a queue',
         description: 'Makes the queue when there is none. Counts for the very next take.',
         params: queueParamsSchema,
+        body: queueDraftSchema,
+        response: { 200: queueSchema },
+      },
+      config: { scope: 'admin', confined: 'queue' },
+    },
+    async ({ api, params, body }) =>
+      queueToWire(await api.putQueue(params.name, queueDraftFromWire(body))),
+  );
+
+  app.patch(
+    '/api/v1/queues/:name',
+    {
+      schema: {
+        tags,
+        operationId: 'changeQueue',
+        summary: 'Change part of the configuration of a queue',
+        description:
+          'What is absent stays as it is, also what another call changes at the same time. Makes the queue ' +
+          'when there is none. Counts for the very next take.',
+        params: queueParamsSchema,
         body: queueChangeSchema,
         response: { 200: queueSchema },
       },
       config: { scope: 'admin', confined: 'queue' },
     },
     async ({ api, params, body }) =>
-      queueToWire(await api.putQueue(params.name, queueChangeFromWire(body))),
+      queueToWire(await api.changeQueue(params.name, queueDraftFromWire(body))),
   );
 
   app.post(

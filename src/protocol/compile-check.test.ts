@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import * as deadLetters from '../protocol/dead-letters-schema.js';
-import * as queues from '../protocol/queues-schema.js';
-import * as tasks from '../protocol/tasks-schema.js';
-import * as workers from '../protocol/workers-schema.js';
-import { compileCheck } from './validation.js';
+import * as deadLetters from './dead-letters-schema.js';
+import * as queues from './queues-schema.js';
+import * as tasks from './tasks-schema.js';
+import * as workers from './workers-schema.js';
+import { compileCheck } from './compile-check.js';
 
 const schemas = Object.entries({ ...tasks, ...queues, ...deadLetters, ...workers });
 
@@ -18,7 +18,17 @@ describe('compileCheck', () => {
     [{ limits: [{ use: 'a', k: 1 }] }, '/limits/0/k', 'is not a known field'],
     [{ limits: [{ unit: 'a', rate: 1 }] }, '/limits/0/per_seconds', 'is needed'],
     [{ limits: [{ use: 'a b' }] }, '/limits/0/use', 'must be 1 to 200 of A-Z a-z 0-9 . _ : / -'],
-    [{ ageing: { low_to_high: 1 } }, '/ageing/low_to_high', 'is not a known field'],
+    [
+      { ageing: { low_to_high: 1 } },
+      '/ageing/low_to_high',
+      'is not a known field: did you mean "low_to_high_seconds"?',
+    ],
+    [
+      { limits: [{ unit: 'a', rate: 1, per_seconds: 60, brust: 1 }] },
+      '/limits/0/brust',
+      'is not a known field: did you mean "burst"?',
+    ],
+    [{ 'a/b': 1 }, '/a~1b', 'is not a known field'],
   ])('%j: %s %s', (settings, path, message) => {
     expect(checkQueue(settings)).toEqual([{ path, message }]);
   });

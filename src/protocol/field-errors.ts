@@ -1,6 +1,8 @@
+import type { TSchema } from 'typebox';
 import type { TLocalizedValidationError as ValidationError } from 'typebox/error';
 import type { FieldError } from '../domain/errors.js';
-import { patternMeanings } from '../protocol/common-schema.js';
+import { patternMeanings } from './patterns.js';
+import { unknownField } from './unknown-field.js';
 
 /** Nobody reads more of them at once. */
 const maxTold = 20;
@@ -16,10 +18,14 @@ const typeNames: Readonly<Record<string, string>> = {
 };
 
 /** One error for each field, in the words of whoever must correct it. */
-export function toFieldErrors(errors: readonly ValidationError[], path: string): FieldError[] {
+export function toFieldErrors(
+  schema: TSchema,
+  errors: readonly ValidationError[],
+  path: string,
+): FieldError[] {
   const messages = new Map<string, string>();
   for (const error of likeliest(errors)) {
-    for (const [at, message] of describe(error)) {
+    for (const [at, message] of describe(error, schema)) {
       if (!messages.has(at)) messages.set(at, message);
     }
   }
@@ -27,11 +33,11 @@ export function toFieldErrors(errors: readonly ValidationError[], path: string):
   return told.map(([at, message]) => ({ path: `${path}${at}`, message }));
 }
 
-function describe(error: ValidationError): [path: string, message: string][] {
+function describe(error: ValidationError, schema: TSchema): [path: string, message: string][] {
   const { instancePath } = error;
   switch (error.keyword) {
     case 'boolean':
-      return [[instancePath, 'is not a known field']];
+      return [[instancePath, unknownField(lastName(instancePath), knownNames(schema, error))]];
     case 'type': {
       const types = [error.params.type].flat().map((type) => typeNames[type] ?? type);
       return [[instancePath, `must be ${types.join(' or ')}`]];
@@ -58,6 +64,24 @@ function describe(error: ValidationError): [path: string, message: string][] {
   }
 }
 
+/** The names that stand beside an unknown one: of the object whose `additionalProperties` refused it. */
+function knownNames(schema: TSchema, { schemaPath }: ValidationError): string[] {
+  const steps = schemaPath.split('/').slice(1, -1);
+  const object = steps.reduce<unknown>(
+    (part, step) => (part as Record<string, unknown> | undefined)?.[step],
+    schema,
+  );
+  return Object.keys((object as { properties?: object } | undefined)?.properties ?? {});
+}
+
+function lastName(pointer: string): string {
+  const segment = pointer.slice(pointer.lastIndexOf('/') + 1);
+  return segment.replaceAll('~1', '/').replaceAll('~0', '~');
+}
+
+/** An alternative of another type was less likely meant than one with many wrong fields. */
+const otherType = 100;
+
 /**
  * Of the alternatives of a union, the one that was probably meant: the one whose own shape fits
  * best. Without this a misspelt field would be told as a missing one of every alternative.
@@ -71,7 +95,9 @@ function likeliest(errors: readonly ValidationError[]): readonly ValidationError
     const branchOf = (error: ValidationError): string =>
       error.schemaPath.slice(prefix.length).split('/', 1)[0] ?? '';
     const misfit = (branch: string): number =>
-      inside.filter((error) => error.schemaPath === `${prefix}${branch}`).length;
+      inside
+        .filter((error) => error.schemaPath === `${prefix}${branch}`)
+        .reduce((sum, { keyword }) => sum + (keyword === 'type' ? otherType : 1), 0);
     const [best] = [...new Set(inside.map(branchOf))].sort((a, b) => misfit(a) - misfit(b));
     return kept.filter((error) => !inside.includes(error) || branchOf(error) === best);
   }, errors);
