@@ -32,8 +32,8 @@ export const counterNames = [
 export type CounterName = (typeof counterNames)[number];
 
 /** Upper bounds of the buckets; one more bucket has everything above. */
-export const waitBoundsSeconds = [0.1, 0.5, 1, 5, 15, 60, 300, 600, 1_500, 3_600];
-export const runBoundsSeconds = [0.1, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900];
+const waitBoundsSeconds = [0.1, 0.5, 1, 5, 15, 60, 300, 600, 1_500, 3_600];
+const runBoundsSeconds = [0.1, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900];
 
 const bucketsOf = (bounds: readonly number[]): number => bounds.length + 1;
 const firstWait = counterNames.length;
