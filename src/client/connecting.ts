@@ -1,15 +1,16 @@
-import type { SluiceApi } from '../protocol/api.js';
-import { HttpApi } from './http-api.js';
-import type { OpenSender } from './send.js';
+import type { ClientApi } from '../protocol/api.js';
 
 export interface ConnectOptions {
   readonly apiKey?: string;
 }
 
-type ClientClass<Client> = new (api: SluiceApi, close: () => Promise<void>) => Client;
+type ClientClass<Api, Client> = new (api: Api, close: () => Promise<void>) => Client;
 
-/** The `connect` of one entry point of the package: how it sends requests, and which client it answers with. */
-export function connecting<Client>(Client: ClientClass<Client>, openSender: OpenSender) {
+/** The `connect` of one entry point of the package: which calls it has and how they are sent, and its client. */
+export function connecting<Api extends ClientApi, Client>(
+  Client: ClientClass<Api, Client>,
+  openApi: (url: string, options: ConnectOptions) => Api,
+) {
   return (url: string, options: ConnectOptions = {}): Client =>
-    new Client(new HttpApi(url, options, openSender), async () => undefined);
+    new Client(openApi(url, options), async () => undefined);
 }

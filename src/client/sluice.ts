@@ -1,6 +1,7 @@
 import type { OpenEngineOptions } from '../engine/open-engine.js';
 import type { PayloadLogging } from '../engine/payload-log.js';
 import type { SubmissionLimit } from '../domain/submission-limit.js';
+import type { SluiceApi } from '../protocol/api.js';
 import { defined } from '../protocol/defined.js';
 import type { TaskEvent } from '../protocol/events.js';
 import { memoryDataDir } from '../runtime/config.js';
@@ -51,7 +52,7 @@ const optionNames: Readonly<Record<keyof OpenOptions, true>> = {
 };
 
 /** What a program in Node does with Sluice: all that a client does, and workers. */
-export class Sluice extends SluiceClient {
+export class Sluice extends SluiceClient<SluiceApi> {
   readonly #workers = new Set<Worker>();
 
   /** Embedded: the engine runs in this process, on an embedded Postgres or on a server. */
