@@ -1,7 +1,7 @@
 import { SluiceError } from '../domain/errors.js';
 import { hasEnded } from '../domain/task-state.js';
 import type { TaskId, WorkerId } from '../domain/ids.js';
-import type { SluiceApi } from '../protocol/api.js';
+import type { ClientApi } from '../protocol/api.js';
 import type {
   DeadLetterFilter,
   DeadLetterPage,
@@ -37,18 +37,7 @@ import type {
   TaskFilter,
   TaskView,
 } from '../protocol/tasks-api.js';
-import type {
-  Heartbeat,
-  HeartbeatAnswer,
-  Held,
-  PollAnswer,
-  PollRequest,
-  Registered,
-  Registration,
-  Report,
-  ReportAnswer,
-  WorkerView,
-} from '../protocol/workers-api.js';
+import type { WorkerView } from '../protocol/workers-api.js';
 import { bounds } from '../protocol/bounds.js';
 import { taskIdFromWire } from '../protocol/common-wire.js';
 import type {
@@ -100,7 +89,6 @@ import {
   rateFields,
   rateLimitDraftToWire,
 } from '../protocol/queues-wire.js';
-import { reportAnswerFromWire, reportToWire } from '../protocol/reports-wire.js';
 import type { ScalingWire } from '../protocol/scaling-schema.js';
 import { scalingFromWire } from '../protocol/scaling-wire.js';
 import type { StatisticsWire } from '../protocol/statistics-schema.js';
@@ -134,51 +122,25 @@ import {
   taskFromWire,
   taskPageFromWire,
 } from '../protocol/tasks-wire.js';
-import type {
-  HeartbeatAnswerWire,
-  PollAnswerWire,
-  RegisteredWire,
-  ReportAnswersWire,
-  WorkerPageWire,
-  WorkerWire,
-} from '../protocol/workers-schema.js';
-import {
-  heartbeatAnswerFromWire,
-  heartbeatToWire,
-  heldToWire,
-  pollAnswerFromWire,
-  pollToWire,
-  registeredFromWire,
-  registrationFields,
-  registrationToWire,
-  workerFromWire,
-  workerPageFromWire,
-} from '../protocol/workers-wire.js';
-import {
-  areReportAnswers,
-  isAcknowledged,
-  isHeartbeatAnswer,
-  isPollAnswer,
-  isRegistered,
-  isReleased,
-} from '../protocol/worker-answers.js';
+import type { WorkerPageWire, WorkerWire } from '../protocol/workers-schema.js';
+import { workerFromWire, workerPageFromWire } from '../protocol/workers-wire.js';
 import { HttpTransport, type HttpOptions } from './http-transport.js';
 import type { OpenSender } from './send.js';
 
 export type HttpApiOptions = HttpOptions;
 
-/** Sluice over HTTP. Refuses with the same `SluiceError`s as the engine does in-process. */
-export class HttpApi implements SluiceApi {
-  readonly #http: HttpTransport;
+/** What clients ask for, over HTTP. Refuses with the same `SluiceError`s as the engine does in-process. */
+export class HttpApi implements ClientApi {
+  protected readonly http: HttpTransport;
 
   constructor(url: string, options: HttpApiOptions, openSender: OpenSender) {
-    this.#http = new HttpTransport(url, options, openSender);
+    this.http = new HttpTransport(url, options, openSender);
   }
 
   async submit(draft: TaskDraft): Promise<Receipt> {
     const body = taskDraftToWire(draft);
     const { status, answer } = await inCallersNames(draftFields, () =>
-      this.#http.exchange<ReceiptWire>('POST', '/api/v1/tasks', { body }),
+      this.http.exchange<ReceiptWire>('POST', '/api/v1/tasks', { body }),
     );
     return receiptFromWire(answer, status === 201);
   }
@@ -188,7 +150,7 @@ export class HttpApi implements SluiceApi {
     const written = drafts.map(tryWrite);
     const outcomes: SubmitOutcome[] = [];
     for (const tasks of splitBatch(written)) {
-      const answer = await this.#http.post<BatchAnswerWire>(
+      const answer = await this.http.post<BatchAnswerWire>(
         '/api/v1/tasks/batch',
         `{"tasks":[${tasks.join(',')}]}`,
       );
@@ -205,7 +167,7 @@ export class HttpApi implements SluiceApi {
   async getTask(taskId: TaskId, options: { readonly history?: boolean } = {}): Promise<TaskView> {
     refuseUnknown({ history: 'history' }, options);
     const query = options.history === true ? { include: 'history' } : {};
-    return taskFromWire(await this.#http.get<TaskWire>(taskPath(taskId), query));
+    return taskFromWire(await this.http.get<TaskWire>(taskPath(taskId), query));
   }
 
   /** Waits longer than one request may: it asks again until the time is over. */
@@ -215,7 +177,7 @@ export class HttpApi implements SluiceApi {
       const leftSeconds = Math.ceil((endsAtMs - performance.now()) / 1000);
       const waitSeconds = Math.min(Math.max(leftSeconds, 0), bounds.waitSeconds);
       const task = taskFromWire(
-        await this.#http.get<TaskWire>(
+        await this.http.get<TaskWire>(
           `${taskPath(taskId)}/wait`,
           { timeout_seconds: String(waitSeconds) },
           { waitMs: waitSeconds * 1000, signal },
@@ -226,34 +188,30 @@ export class HttpApi implements SluiceApi {
   }
 
   async explainTask(taskId: TaskId): Promise<Explanation> {
-    return explanationFromWire(
-      await this.#http.get<ExplanationWire>(`${taskPath(taskId)}/explain`),
-    );
+    return explanationFromWire(await this.http.get<ExplanationWire>(`${taskPath(taskId)}/explain`));
   }
 
   async listTasks(filter: TaskFilter, page: ListRequest = {}): Promise<Page<ListedTask>> {
     const query = queryOf(taskFilterToWire(filter), writeRequest(listFields, page) as object);
     return taskPageFromWire(
-      await inCallersNames(filterFields, () =>
-        this.#http.get<TaskPageWire>('/api/v1/tasks', query),
-      ),
+      await inCallersNames(filterFields, () => this.http.get<TaskPageWire>('/api/v1/tasks', query)),
     );
   }
 
   async cancelTask(taskId: TaskId): Promise<Cancellation> {
-    const { answer } = await this.#http.exchange<CancellationWire>('DELETE', taskPath(taskId));
+    const { answer } = await this.http.exchange<CancellationWire>('DELETE', taskPath(taskId));
     return cancellationFromWire(answer);
   }
 
   async cancelTasks(filter: TaskFilter): Promise<{ readonly cancelled: number }> {
     const body = taskFilterToWire(filter);
-    return inCallersNames(filterFields, () => this.#http.post('/api/v1/tasks/cancel', body));
+    return inCallersNames(filterFields, () => this.http.post('/api/v1/tasks/cancel', body));
   }
 
   async changeTask(taskId: TaskId, change: TaskChange): Promise<TaskView | Receipt> {
     const body = taskChangeToWire(change);
     const { answer } = await inCallersNames(taskChangeFields, () =>
-      this.#http.exchange<TaskWire | ReceiptWire>('PATCH', taskPath(taskId), { body }),
+      this.http.exchange<TaskWire | ReceiptWire>('PATCH', taskPath(taskId), { body }),
     );
     return 'parameters' in answer ? taskFromWire(answer) : receiptFromWire(answer, false);
   }
@@ -262,96 +220,94 @@ export class HttpApi implements SluiceApi {
     const body = replayToWire(request);
     return taskFromWire(
       await inCallersNames(replayFields, () =>
-        this.#http.post<TaskWire>(`${taskPath(taskId)}/replay`, body),
+        this.http.post<TaskWire>(`${taskPath(taskId)}/replay`, body),
       ),
     );
   }
 
   async listTaskTypes(page: PageRequest = {}): Promise<Page<ListedTaskType>> {
     return taskTypePageFromWire(
-      await this.#http.get<TaskTypePageWire>('/api/v1/task-types', pageQuery(page)),
+      await this.http.get<TaskTypePageWire>('/api/v1/task-types', pageQuery(page)),
     );
   }
 
   async getTaskType(taskType: string): Promise<TaskTypeView> {
     const path = `/api/v1/task-types/${encodeURIComponent(checkName('/taskType', taskType))}`;
-    return taskTypeFromWire(await this.#http.get<TaskTypeWire>(path));
+    return taskTypeFromWire(await this.http.get<TaskTypeWire>(path));
   }
 
   async listQueues(page: PageRequest = {}): Promise<Page<QueueView>> {
-    return queuePageFromWire(
-      await this.#http.get<QueuePageWire>('/api/v1/queues', pageQuery(page)),
-    );
+    return queuePageFromWire(await this.http.get<QueuePageWire>('/api/v1/queues', pageQuery(page)));
   }
 
   async getQueue(name: string): Promise<QueueView> {
-    return queueFromWire(await this.#http.get<QueueWire>(queuePath(name)));
+    return queueFromWire(await this.http.get<QueueWire>(queuePath(name)));
   }
 
   async putQueue(name: string, draft: QueueDraft): Promise<QueueView> {
     const body = queueDraftToWire(draft);
     return queueFromWire(
-      await inCallersNames(queueFields, () => this.#http.put<QueueWire>(queuePath(name), body)),
+      await inCallersNames(queueFields, () => this.http.put<QueueWire>(queuePath(name), body)),
     );
   }
 
   async changeQueue(name: string, change: QueueChange): Promise<QueueView> {
     const body = queueChangeToWire(change);
     const { answer } = await inCallersNames(queueFields, () =>
-      this.#http.exchange<QueueWire>('PATCH', queuePath(name), { body }),
+      this.http.exchange<QueueWire>('PATCH', queuePath(name), { body }),
     );
     return queueFromWire(answer);
   }
 
   async pauseQueue(name: string, until?: Date): Promise<QueueView> {
     const body = { until: timestampFieldToWire(until) };
-    return queueFromWire(await this.#http.post<QueueWire>(`${queuePath(name)}/pause`, body));
+    return queueFromWire(await this.http.post<QueueWire>(`${queuePath(name)}/pause`, body));
   }
 
   async resumeQueue(name: string): Promise<QueueView> {
-    return queueFromWire(await this.#http.post<QueueWire>(`${queuePath(name)}/resume`, {}));
+    return queueFromWire(await this.http.post<QueueWire>(`${queuePath(name)}/resume`, {}));
   }
 
   async listLimits(): Promise<readonly LimitView[]> {
-    const { items } = await this.#http.get<{ items: LimitWire[] }>('/api/v1/limits');
+    const { items } = await this.http.get<{ items: LimitWire[] }>('/api/v1/limits');
     return items.map(limitFromWire);
   }
 
   async getLimit(name: string): Promise<LimitView> {
-    return limitFromWire(await this.#http.get<LimitWire>(limitPath(name)));
+    return limitFromWire(await this.http.get<LimitWire>(limitPath(name)));
   }
 
   async putLimit(name: string, limit: RateLimitDraft): Promise<LimitView> {
     const body = rateLimitDraftToWire(limit);
     return limitFromWire(
-      await inCallersNames(rateFields, () => this.#http.put<LimitWire>(limitPath(name), body)),
+      await inCallersNames(rateFields, () => this.http.put<LimitWire>(limitPath(name), body)),
     );
   }
 
   async deleteLimit(name: string): Promise<void> {
-    await this.#http.exchange('DELETE', limitPath(name));
+    await this.http.exchange('DELETE', limitPath(name));
   }
 
   async getStatistics(): Promise<Statistics> {
-    return statisticsFromWire(await this.#http.get<StatisticsWire>('/api/v1/queue/stats'));
+    return statisticsFromWire(await this.http.get<StatisticsWire>('/api/v1/queue/stats'));
   }
 
   async getSeries(request: SeriesRequest = {}): Promise<Series> {
     const query = queryOf(seriesRequestToWire(request));
     return seriesFromWire(
-      await inCallersNames(seriesFields, () => this.#http.get<SeriesWire>('/api/v1/series', query)),
+      await inCallersNames(seriesFields, () => this.http.get<SeriesWire>('/api/v1/series', query)),
     );
   }
 
   async getScaling(): Promise<Scaling> {
-    return scalingFromWire(await this.#http.get<ScalingWire>('/api/v1/scaling'));
+    return scalingFromWire(await this.http.get<ScalingWire>('/api/v1/scaling'));
   }
 
   async listDeadLetters(filter: DeadLetterFilter, page: ListRequest = {}): Promise<DeadLetterPage> {
     const query = queryOf(deadLetterFilterToWire(filter), writeRequest(listFields, page) as object);
     return deadLetterPageFromWire(
       await inCallersNames(deadLetterFilterFields, () =>
-        this.#http.get<DeadLetterPageWire>('/api/v1/dlq', query),
+        this.http.get<DeadLetterPageWire>('/api/v1/dlq', query),
       ),
     );
   }
@@ -363,139 +319,61 @@ export class HttpApi implements SluiceApi {
     const body = replayDeadLettersToWire(filter, request);
     return replayedFromWire(
       await inCallersNames({ ...deadLetterFilterFields, ...deadLetterReplayFields }, () =>
-        this.#http.post<ReplayedWire>('/api/v1/dlq/replay', body),
+        this.http.post<ReplayedWire>('/api/v1/dlq/replay', body),
       ),
     );
   }
 
   async analyseDeadLetters(): Promise<readonly DeadLetterPattern[]> {
     return deadLetterAnalysisFromWire(
-      await this.#http.get<DeadLetterAnalysisWire>('/api/v1/dlq/analysis'),
+      await this.http.get<DeadLetterAnalysisWire>('/api/v1/dlq/analysis'),
     );
-  }
-
-  async register(registration: Registration): Promise<Registered> {
-    const body = registrationToWire(registration);
-    return registeredFromWire(
-      await inCallersNames(registrationFields, () =>
-        this.#http.post<RegisteredWire>('/internal/workers/register', body, {
-          fits: isRegistered,
-        }),
-      ),
-    );
-  }
-
-  async poll(workerId: WorkerId, request: PollRequest, signal?: AbortSignal): Promise<PollAnswer> {
-    const waitMs = Math.min(request.waitMs ?? 0, bounds.waitSeconds * 1000);
-    return pollAnswerFromWire(
-      await this.#http.post<PollAnswerWire>(
-        `${workerPath(workerId)}/poll`,
-        pollToWire({ ...request, waitMs }),
-        { waitMs, signal, fits: isPollAnswer },
-      ),
-    );
-  }
-
-  async start(workerId: WorkerId, held: Held): Promise<void> {
-    await this.#http.post(`${workerPath(workerId)}/start`, heldToWire(held), acknowledged);
-  }
-
-  async progress(
-    workerId: WorkerId,
-    held: Held,
-    progress: { readonly percent: number; readonly message?: string },
-  ): Promise<void> {
-    const body = {
-      ...heldToWire(held),
-      progress_percent: progress.percent,
-      status_message: progress.message,
-    };
-    await this.#http.post(`${workerPath(workerId)}/progress`, body, acknowledged);
-  }
-
-  async report(workerId: WorkerId, reports: readonly Report[]): Promise<readonly ReportAnswer[]> {
-    if (reports.length === 0) return [];
-    const { results } = await this.#http.post<ReportAnswersWire>(
-      `${workerPath(workerId)}/result`,
-      { results: reports.map(reportToWire) },
-      { fits: areReportAnswers(reports) },
-    );
-    return results.map(reportAnswerFromWire);
-  }
-
-  async release(
-    workerId: WorkerId,
-    held: readonly Held[],
-  ): Promise<{ readonly released: readonly TaskId[]; readonly lost: readonly TaskId[] }> {
-    if (held.length === 0) return { released: [], lost: [] };
-    const { released, lost } = await this.#http.post<{ released: string[]; lost: string[] }>(
-      `${workerPath(workerId)}/release`,
-      { tasks: held.map(heldToWire) },
-      { fits: isReleased },
-    );
-    return { released: released.map(taskIdFromWire), lost: lost.map(taskIdFromWire) };
-  }
-
-  async heartbeat(workerId: WorkerId, beat: Heartbeat): Promise<HeartbeatAnswer> {
-    return heartbeatAnswerFromWire(
-      await this.#http.post<HeartbeatAnswerWire>(
-        `${workerPath(workerId)}/heartbeat`,
-        heartbeatToWire(beat),
-        { fits: isHeartbeatAnswer },
-      ),
-    );
-  }
-
-  async deregister(workerId: WorkerId): Promise<void> {
-    await this.#http.post(`${workerPath(workerId)}/deregister`, {}, acknowledged);
   }
 
   async listWorkers(page: PageRequest = {}): Promise<Page<WorkerView>> {
     return workerPageFromWire(
-      await this.#http.get<WorkerPageWire>('/api/v1/workers', pageQuery(page)),
+      await this.http.get<WorkerPageWire>('/api/v1/workers', pageQuery(page)),
     );
   }
 
   async getWorker(workerId: WorkerId): Promise<WorkerView> {
-    return workerFromWire(await this.#http.get<WorkerWire>(fleetPath(workerId)));
+    return workerFromWire(await this.http.get<WorkerWire>(fleetPath(workerId)));
   }
 
   async drainWorker(workerId: WorkerId): Promise<WorkerView> {
-    return workerFromWire(await this.#http.post<WorkerWire>(`${fleetPath(workerId)}/drain`, {}));
+    return workerFromWire(await this.http.post<WorkerWire>(`${fleetPath(workerId)}/drain`, {}));
   }
 
   async createKey(draft: KeyDraft): Promise<CreatedKey> {
     const body = keyDraftToWire(draft);
     return createdKeyFromWire(
       await inCallersNames(keyDraftFields, () =>
-        this.#http.post<CreatedKeyWire>('/api/v1/keys', body),
+        this.http.post<CreatedKeyWire>('/api/v1/keys', body),
       ),
     );
   }
 
   async listKeys(page: PageRequest = {}): Promise<Page<KeyView>> {
-    return keyPageFromWire(await this.#http.get<KeyPageWire>('/api/v1/keys', pageQuery(page)));
+    return keyPageFromWire(await this.http.get<KeyPageWire>('/api/v1/keys', pageQuery(page)));
   }
 
   async revokeKey(id: string): Promise<KeyView> {
     const path = `/api/v1/keys/${encodeURIComponent(checkText('/id', id))}`;
-    return keyFromWire((await this.#http.exchange<KeyWire>('DELETE', path)).answer);
+    return keyFromWire((await this.http.exchange<KeyWire>('DELETE', path)).answer);
   }
 
   async listSessions(keyId: string): Promise<readonly SessionView[]> {
     const path = `/api/v1/keys/${encodeURIComponent(checkText('/keyId', keyId))}/sessions`;
-    return (await this.#http.get<SessionListWire>(path)).items.map(sessionFromWire);
+    return (await this.http.get<SessionListWire>(path)).items.map(sessionFromWire);
   }
 
   async endSession(keyId: string, sessionId: string): Promise<SessionView> {
     const key = encodeURIComponent(checkText('/keyId', keyId));
     const session = encodeURIComponent(checkText('/sessionId', sessionId));
     const path = `/api/v1/keys/${key}/sessions/${session}`;
-    return sessionFromWire((await this.#http.exchange<SessionWire>('DELETE', path)).answer);
+    return sessionFromWire((await this.http.exchange<SessionWire>('DELETE', path)).answer);
   }
 }
-
-const acknowledged = { fits: isAcknowledged };
 
 type Refused = Extract<SubmitOutcome, { kind: 'refused' }>;
 
@@ -551,7 +429,5 @@ const queuePath = (name: string): string =>
   `/api/v1/queues/${encodeURIComponent(checkName('/name', name))}`;
 const limitPath = (name: string): string =>
   `/api/v1/limits/${encodeURIComponent(checkName('/name', name))}`;
-const workerPath = (workerId: WorkerId): string =>
-  `/internal/workers/${encodeURIComponent(workerId)}`;
 const fleetPath = (workerId: WorkerId): string =>
   `/api/v1/workers/${checkId('/workerId', workerId)}`;

@@ -1,10 +1,15 @@
 // `sluice/client`: what submits and reads, in any runtime that has `fetch`. Node gets `node.ts` instead.
+import type { ClientApi } from '../protocol/api.js';
 import { connecting } from './connecting.js';
 import { openFetchSender } from './fetch-sender.js';
+import { HttpApi } from './http-api.js';
 import { SluiceClient } from './sluice-client.js';
 
 /** A server that runs elsewhere, over HTTP. For workers there is `connect` of `sluice`. */
-export const connect = connecting(SluiceClient, openFetchSender);
+export const connect = connecting(
+  SluiceClient<ClientApi>,
+  (url, options) => new HttpApi(url, options, openFetchSender),
+);
 
 export { SluiceError, type ErrorCode, type FieldError } from '../domain/errors.js';
 export type { TaskId, WorkerId } from '../domain/ids.js';

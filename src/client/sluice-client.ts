@@ -1,6 +1,6 @@
 import { SluiceError } from '../domain/errors.js';
 import type { TaskId } from '../domain/ids.js';
-import type { SluiceApi } from '../protocol/api.js';
+import type { ClientApi } from '../protocol/api.js';
 import { bounds } from '../protocol/bounds.js';
 import { callersRefusal } from '../protocol/fields.js';
 import { checkNames } from '../protocol/options.js';
@@ -59,18 +59,18 @@ const maxGathered = 200;
 const maxGatheredBytes = 256 * 1024;
 
 /** Submits, reads and steers; the same whether Sluice is embedded or far away. Needs nothing of Node. */
-export class SluiceClient implements AsyncDisposable {
+export class SluiceClient<Api extends ClientApi = ClientApi> implements AsyncDisposable {
   /** Every call there is, untyped by task definitions. */
-  readonly api: SluiceApi;
+  readonly api: Api;
   readonly #closeApi: () => Promise<void>;
   readonly #pace: Pace;
   readonly #gathered: Batcher<TaskDraft, SubmitOutcome | undefined>;
   /** Of workers made here: reports that come while it closes still arrive. */
-  protected readonly workersApi: SluiceApi;
+  protected readonly workersApi: Api;
   #closing: Promise<void> | null = null;
   #isClosed = false;
 
-  constructor(api: SluiceApi, closeApi: () => Promise<void>, pace: Pace = oneByOne) {
+  constructor(api: Api, closeApi: () => Promise<void>, pace: Pace = oneByOne) {
     this.api = untilClosed(api, () => this.#isClosed);
     this.workersApi = api;
     this.#closeApi = closeApi;

@@ -2,6 +2,7 @@ import { SluiceError } from '../domain/errors.js';
 import type { OpenEngineOptions } from '../engine/open-engine.js';
 import type { PayloadLogging } from '../engine/payload-log.js';
 import type { SubmissionLimit } from '../domain/submission-limit.js';
+import type { SluiceApi } from '../protocol/api.js';
 import { defined } from '../protocol/defined.js';
 import type { TaskEvent } from '../protocol/events.js';
 import { optionErrors, type KindsOf } from '../protocol/options.js';
@@ -55,7 +56,7 @@ const optionKinds: KindsOf<OpenOptions> = {
 };
 
 /** What a program in Node does with Sluice: all that a client does, and workers. */
-export class Sluice extends SluiceClient {
+export class Sluice extends SluiceClient<SluiceApi> {
   readonly #workers = new Set<Worker>();
 
   /** Embedded: the engine runs in this process, on an embedded Postgres or on a server. */

@@ -8,13 +8,15 @@ import type { TaskTypeApi } from './task-types-api.js';
 import type { TaskApi } from './tasks-api.js';
 import type { FleetApi, WorkerApi } from './workers-api.js';
 
-/**
- * What can be asked of Sluice, in-process (the engine) or remotely (HTTP). Both refuse with a
- * `SluiceError` of the same code, so nothing above needs to know which one it talks to.
- */
-export interface SluiceApi
-  extends TaskApi, TaskTypeApi, QueueApi, DeadLetterApi, WorkerApi, FleetApi, KeyApi {
+/** What clients ask for: everything but the calls that only workers make. */
+export interface ClientApi extends TaskApi, TaskTypeApi, QueueApi, DeadLetterApi, FleetApi, KeyApi {
   getStatistics(): Promise<Statistics>;
   getSeries(request?: SeriesRequest): Promise<Series>;
   getScaling(): Promise<Scaling>;
 }
+
+/**
+ * What can be asked of Sluice, in-process (the engine) or remotely (HTTP). Both refuse with a
+ * `SluiceError` of the same code, so nothing above needs to know which one it talks to.
+ */
+export interface SluiceApi extends ClientApi, WorkerApi {}

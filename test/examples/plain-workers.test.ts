@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { connect, type SluiceClient, type TaskId, type WorkerId } from '../../src/index.js';
+import { connect, type Sluice, type TaskId, type WorkerId } from '../../src/index.js';
 import { serve, type RunningServer } from '../../src/server/serve.js';
 import { createTestDatabase, type TestDatabase } from '../support/postgres.js';
 import { getServerProgram } from '../support/services/server-program.js';
@@ -19,7 +19,7 @@ describe.each(languages)('%s', (name, start) => {
   let database: TestDatabase;
   let server: RunningServer;
   let front: Front;
-  let sluice: SluiceClient;
+  let sluice: Sluice;
   let worker: Example;
 
   beforeAll(async () => {

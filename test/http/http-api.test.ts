@@ -4,7 +4,8 @@ import { afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { connecting } from '../../src/client/connecting.js';
 import { defineTask } from '../../src/client/define-task.js';
 import { openFetchSender } from '../../src/client/fetch-sender.js';
-import { HttpApi, type HttpApiOptions } from '../../src/client/http-api.js';
+import type { HttpApiOptions } from '../../src/client/http-api.js';
+import { HttpWorkerApi } from '../../src/client/http-worker-api.js';
 import { openNodeSender } from '../../src/client/node-sender.js';
 import { SluiceClient } from '../../src/client/sluice-client.js';
 import { SluiceError } from '../../src/domain/errors.js';
@@ -33,7 +34,8 @@ describe.each([
   ['node', openNodeSender],
   ['fetch', openFetchSender],
 ])('over %s', (sender, openSender) => {
-  const over = (url: string, options: HttpApiOptions = {}) => new HttpApi(url, options, openSender);
+  const over = (url: string, options: HttpApiOptions = {}) =>
+    new HttpWorkerApi(url, options, openSender);
   const together = `remote-together/${sender}`;
 
   describe('the same calls as in-process', () => {
@@ -92,7 +94,7 @@ describe.each([
     });
 
     it('R-LA3: what many submit at once goes in one request, and one that is refused hears it as if alone', async () => {
-      const far = connecting(SluiceClient, openSender)(base);
+      const far = connecting(SluiceClient, over)(base);
       const requests: string[] = [];
       onRequest = (url) => requests.push(url);
       const chat = defineTask({ type: 'chat', run: () => null });
