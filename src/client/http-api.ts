@@ -160,6 +160,7 @@ import {
   isReleased,
 } from '../protocol/worker-answers.js';
 import { HttpTransport, type HttpOptions } from './http-transport.js';
+import { checkServerUrl } from './server-url.js';
 
 export type HttpApiOptions = HttpOptions;
 
@@ -168,6 +169,7 @@ export class HttpApi implements SluiceApi {
   readonly #http: HttpTransport;
 
   constructor(url: string, options: HttpApiOptions = {}) {
+    checkServerUrl(url);
     this.#http = new HttpTransport(url, options);
   }
 
