@@ -39,7 +39,6 @@ import type {
 } from '../protocol/tasks-api.js';
 import type { WorkerView } from '../protocol/workers-api.js';
 import { bounds } from '../protocol/bounds.js';
-import { taskIdFromWire } from '../protocol/common-wire.js';
 import type {
   DeadLetterAnalysisWire,
   DeadLetterPageWire,
@@ -126,6 +125,7 @@ import type { WorkerPageWire, WorkerWire } from '../protocol/workers-schema.js';
 import { workerFromWire, workerPageFromWire } from '../protocol/workers-wire.js';
 import { HttpTransport, type HttpOptions } from './http-transport.js';
 import type { OpenSender } from './send.js';
+import { checkServerUrl } from './server-url.js';
 
 export type HttpApiOptions = HttpOptions;
 
@@ -134,6 +134,7 @@ export class HttpApi implements ClientApi {
   protected readonly http: HttpTransport;
 
   constructor(url: string, options: HttpApiOptions, openSender: OpenSender) {
+    checkServerUrl(url);
     this.http = new HttpTransport(url, options, openSender);
   }
 

@@ -5,8 +5,7 @@ const examples = 'like http://127.0.0.1:7700';
 /** Throws a sentence that says what to type instead. Without a scheme, `localhost:7700` is read as one. */
 export function checkServerUrl(url: unknown): void {
   const fault = findFault(url);
-  if (fault === null) return;
-  throw new SluiceError('invalid_request', fault, { errors: [{ path: '/url', message: fault }] });
+  if (fault !== null) throw new SluiceError('invalid_request', fault);
 }
 
 function findFault(url: unknown): string | null {

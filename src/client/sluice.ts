@@ -111,7 +111,7 @@ function checkOpenOptions(options: OpenOptions): void {
   const errors = optionErrors(optionKinds, options);
   if (errors.length === 0) return;
   const detail =
-    `Sluice.open: ${describeErrors(errors)}. It takes ${Object.keys(optionKinds).join(', ')}. ` +
+    `Sluice.open: ${describeErrors(errors)}\nIt takes ${Object.keys(optionKinds).join(', ')}. ` +
     'For a server that runs elsewhere there is connect(url).';
   throw new SluiceError('invalid_request', detail, { errors });
 }

@@ -226,7 +226,7 @@ describe('Sluice.open', () => {
   it('an option that it does not know is refused, and nothing is opened', async () => {
     const misspelt = { url: 'postgres://nowhere' } as OpenOptions;
     await expect(Sluice.open(misspelt)).rejects.toThrow(
-      /url is not a known field. It takes dataDir, databaseUrl, .*connect\(url\)/,
+      /url is not a known field\nIt takes dataDir, databaseUrl, .*connect\(url\)/,
     );
   });
 
