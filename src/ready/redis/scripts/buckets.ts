@@ -13,7 +13,7 @@ local function loadBucket(name)
   local bucket = buckets[name]
   if bucket ~= nil then return bucket end
   local key = prefix .. 'b:' .. name
-  local field = call('HMGET', key, 'unit', 'token', 'gain', 'capacity', 'level', 'at', 'grant')
+  local field = call('HMGET', key, 'unit', 'token', 'gain', 'capacity', 'level', 'at', 'grant', 'use')
   bucket = false
   if field[1] and field[5] and field[6] then
     bucket = {
@@ -24,6 +24,7 @@ local function loadBucket(name)
       gain = tonumber(field[3]),
       capacity = tonumber(field[4]),
       grant = field[7],
+      packedUse = field[8],
     }
     local elapsed = now - tonumber(field[6])
     bucket.level = math.min(bucket.capacity, tonumber(field[5]) + elapsed * bucket.gain)
@@ -42,6 +43,88 @@ local function knowsItsLimits(queue)
   return true
 end
 
+-- What was granted in the window up to now, as src/domain/window-use.ts counts it. Kept as text: since when,
+-- the present slot, and the counts from there on.
+local windowUse = {}
+
+do
+local useSlots = 10
+
+local function slotMsOf(bucket)
+  return bucket.token / (250 * useSlots)
+end
+
+local function advanceUse(use, slotMs)
+  local slot = math.floor(now / slotMs)
+  local passed = math.min(slot - use.slot, useSlots + 1)
+  if passed > 0 then
+    for index = useSlots, 0, -1 do use[index] = index >= passed and use[index - passed] or 0 end
+  end
+  use.slot = slot
+end
+
+local function useOf(bucket)
+  local use = bucket.use
+  if use then return use end
+  local slotMs = slotMsOf(bucket)
+  use = { since = now, slot = math.floor(now / slotMs) }
+  for index = 0, useSlots do use[index] = 0 end
+  bucket.use = use
+  if bucket.packedUse then
+    local index = -2
+    for number in string.gmatch(bucket.packedUse, '%S+') do
+      if index == -2 then use.since = tonumber(number)
+      elseif index == -1 then use.slot = tonumber(number)
+      else use[index] = tonumber(number) end
+      index = index + 1
+    end
+    advanceUse(use, slotMs)
+  end
+  return use
+end
+
+function windowUse.packed(bucket)
+  local use = useOf(bucket)
+  local last = useSlots
+  while last > 0 and use[last] == 0 do last = last - 1 end
+  local numbers = { digits(use.since), digits(use.slot) }
+  for index = 0, last do numbers[index + 3] = digits(use[index]) end
+  return table.concat(numbers, ' ')
+end
+
+local function wholeSlots(use)
+  local sum = 0
+  for index = 0, useSlots - 1 do sum = sum + use[index] end
+  return sum
+end
+
+function windowUse.count(bucket, count)
+  local use = useOf(bucket)
+  use[0] = use[0] + count
+end
+
+-- What was used, and in how many of the window's milliseconds it was counted.
+function windowUse.read(bucket)
+  local use, slotMs = useOf(bucket), slotMsOf(bucket)
+  local left = slotMs - (now - use.slot * slotMs)
+  local used = wholeSlots(use) + (use[useSlots] * left) / slotMs
+  return math.max(0, used), math.min(useSlots * slotMs, now - use.since)
+end
+
+-- The use of a bucket whose limit has another window by now.
+function windowUse.changed(bucket, shape)
+  local before, slotMs, former = useOf(bucket), slotMsOf(shape), slotMsOf(bucket)
+  if slotMs == former then return before end
+  local use = {
+    since = math.max(before.since, now - useSlots * former),
+    slot = math.floor(now / slotMs),
+  }
+  for index = 1, useSlots do use[index] = 0 end
+  use[0] = math.floor(wholeSlots(before) * math.min(1, slotMs / former))
+  return use
+end
+end
+
 local function tokenWait(bucket, cost)
   local needed = math.min(bucket.capacity, cost * bucket.token)
   return math.max(0, math.ceil((needed - bucket.level) / bucket.gain))
@@ -49,6 +132,7 @@ end
 
 local function spend(bucket, cost, grant)
   bucket.level = bucket.level - cost * bucket.token
+  windowUse.count(bucket, cost)
   bucket.grant = grant
   bucket.isChanged = true
 end
@@ -57,6 +141,7 @@ end
 local function settle(bucket, reserved, used)
   local before = bucket.level
   bucket.level = math.min(bucket.capacity, before + (reserved - used) * bucket.token)
+  windowUse.count(bucket, used - reserved)
   bucket.isChanged = true
   return bucket.level > before
 end
@@ -64,7 +149,8 @@ end
 local function saveBuckets()
   for name, bucket in pairs(buckets) do
     if bucket and bucket.isChanged then
-      call('HSET', bucket.key, 'level', bucket.level, 'at', now, 'grant', bucket.grant)
+      call('HSET', bucket.key, 'level', bucket.level, 'at', now, 'grant', bucket.grant,
+        'use', windowUse.packed(bucket))
       call('ZADD', changedKey, nextNumber(), name)
     end
   end
