@@ -9,22 +9,27 @@ const slots = 10;
  * (`src/ready/redis/scripts/buckets.ts`) does the same operations on the same whole numbers.
  */
 export class WindowUse {
-  /** By slot, the present one first; the last one has left the window in part. */
-  #counts: number[] = new Array<number>(slots + 1).fill(0);
   #slotMs: number;
   #slot: number;
+  /** When the present slot ends: until then a grant is one addition. */
+  #endsAtMs: number;
+  /** In the present slot. */
+  #present = 0;
+  /** In those before it, the newest first; the last one has left the window in part. */
+  #past: number[] = noneBefore();
   /** Since when it counts. */
   #sinceMs: number;
 
   constructor(shape: BucketShape, nowMs: number) {
     this.#slotMs = slotMsOf(shape);
     this.#slot = Math.floor(nowMs / this.#slotMs);
+    this.#endsAtMs = (this.#slot + 1) * this.#slotMs;
     this.#sinceMs = nowMs;
   }
 
   add(count: number, nowMs: number): void {
-    this.#advance(nowMs);
-    this.#counts[0] = (this.#counts[0] ?? 0) + count;
+    if (nowMs >= this.#endsAtMs) this.#advance(nowMs);
+    this.#present += count;
   }
 
   /** The limit has another window: what was used counts as used now, less what falls out of a shorter one. */
@@ -36,15 +41,16 @@ export class WindowUse {
     this.#sinceMs = Math.max(this.#sinceMs, nowMs - slots * this.#slotMs);
     this.#slotMs = slotMs;
     this.#slot = Math.floor(nowMs / slotMs);
-    this.#counts = new Array<number>(slots + 1).fill(0);
-    this.#counts[0] = Math.floor(used);
+    this.#endsAtMs = (this.#slot + 1) * slotMs;
+    this.#present = Math.floor(used);
+    this.#past = noneBefore();
   }
 
   /** Of the slot that leaves the window, as much as is still in it. */
   usedAt(nowMs: number): number {
     this.#advance(nowMs);
-    const leftMs = this.#slotMs - (nowMs - this.#slot * this.#slotMs);
-    const used = this.#wholeSlots() + ((this.#counts[slots] ?? 0) * leftMs) / this.#slotMs;
+    const leaving = this.#past[slots - 1] ?? 0;
+    const used = this.#wholeSlots() + (leaving * (this.#endsAtMs - nowMs)) / this.#slotMs;
     // What a settlement brought back may outlast what it was brought back of.
     return Math.max(0, used);
   }
@@ -55,8 +61,8 @@ export class WindowUse {
   }
 
   #wholeSlots(): number {
-    let sum = 0;
-    for (let slot = 0; slot < slots; slot += 1) sum += this.#counts[slot] ?? 0;
+    let sum = this.#present;
+    for (let index = 0; index < slots - 1; index += 1) sum += this.#past[index] ?? 0;
     return sum;
   }
 
@@ -65,11 +71,17 @@ export class WindowUse {
     if (slot <= this.#slot) return;
     const passed = Math.min(slot - this.#slot, slots + 1);
     for (let step = 0; step < passed; step += 1) {
-      this.#counts.pop();
-      this.#counts.unshift(0);
+      this.#past.pop();
+      this.#past.unshift(this.#present);
+      this.#present = 0;
     }
     this.#slot = slot;
+    this.#endsAtMs = (slot + 1) * this.#slotMs;
   }
+}
+
+function noneBefore(): number[] {
+  return new Array<number>(slots).fill(0);
 }
 
 /** A token has 250 parts for each millisecond of its window. */

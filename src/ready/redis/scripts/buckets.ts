@@ -43,71 +43,78 @@ local function knowsItsLimits(queue)
   return true
 end
 
--- What was granted in the window up to now, as src/domain/window-use.ts counts it. Kept as text: since when,
--- the present slot, and the counts from there on.
+-- What was granted in the window up to now, as src/domain/window-use.ts counts it. The field use has since
+-- when, the present slot and its count. The field past has the slots before it, the newest first: it is read
+-- and written when a slot ends, ten times in a window.
 local windowUse = {}
 
 do
 local useSlots = 10
+local useFormat, pastFormat = '<ddd', '<' .. string.rep('d', useSlots)
 
 local function slotMsOf(bucket)
   return bucket.token / (250 * useSlots)
 end
 
-local function advanceUse(use, slotMs)
-  local slot = math.floor(now / slotMs)
-  local passed = math.min(slot - use.slot, useSlots + 1)
-  if passed > 0 then
-    for index = useSlots, 0, -1 do use[index] = index >= passed and use[index - passed] or 0 end
+local function pastOf(bucket, use)
+  if not use.past then
+    local packed = call('HGET', bucket.key, 'past')
+    use.past = packed and { struct.unpack(pastFormat, packed) } or {}
+    use.past[useSlots + 1] = nil
   end
-  use.slot = slot
+  return use.past
+end
+
+local function advance(bucket, use, slot)
+  local past, passed = pastOf(bucket, use), slot - use.slot
+  for index = useSlots, 1, -1 do
+    if index > passed then past[index] = past[index - passed] or 0 else past[index] = 0 end
+  end
+  if passed <= useSlots then past[passed] = use.present end
+  use.present, use.slot, use.hasNewPast = 0, slot, true
 end
 
 local function useOf(bucket)
   local use = bucket.use
   if use then return use end
-  local slotMs = slotMsOf(bucket)
-  use = { since = now, slot = math.floor(now / slotMs) }
-  for index = 0, useSlots do use[index] = 0 end
-  bucket.use = use
+  local slot = math.floor(now / slotMsOf(bucket))
   if bucket.packedUse then
-    local index = -2
-    for number in string.gmatch(bucket.packedUse, '%S+') do
-      if index == -2 then use.since = tonumber(number)
-      elseif index == -1 then use.slot = tonumber(number)
-      else use[index] = tonumber(number) end
-      index = index + 1
-    end
-    advanceUse(use, slotMs)
+    local since, formerSlot, present = struct.unpack(useFormat, bucket.packedUse)
+    use = { since = since, slot = formerSlot, present = present }
+    if slot > formerSlot then advance(bucket, use, slot) end
+  else
+    use = { since = now, slot = slot, present = 0, past = {}, hasNewPast = true }
   end
+  bucket.use = use
   return use
 end
 
-function windowUse.packed(bucket)
-  local use = useOf(bucket)
-  local last = useSlots
-  while last > 0 and use[last] == 0 do last = last - 1 end
-  local numbers = { digits(use.since), digits(use.slot) }
-  for index = 0, last do numbers[index + 3] = digits(use[index]) end
-  return table.concat(numbers, ' ')
+local function wholeSlots(bucket, use)
+  local sum, past = use.present, pastOf(bucket, use)
+  for index = 1, useSlots - 1 do sum = sum + (past[index] or 0) end
+  return sum
 end
 
-local function wholeSlots(use)
-  local sum = 0
-  for index = 0, useSlots - 1 do sum = sum + use[index] end
-  return sum
+-- The field use; saves past if it changed.
+function windowUse.packed(bucket)
+  local use = useOf(bucket)
+  if use.hasNewPast then
+    for index = 1, useSlots do use.past[index] = use.past[index] or 0 end
+    call('HSET', bucket.key, 'past', struct.pack(pastFormat, unpack(use.past, 1, useSlots)))
+  end
+  return struct.pack(useFormat, use.since, use.slot, use.present)
 end
 
 function windowUse.count(bucket, count)
   local use = useOf(bucket)
-  use[0] = use[0] + count
+  use.present = use.present + count
 end
 
 -- What was used, and in how many of the window's milliseconds it was counted.
 function windowUse.read(bucket)
   local use, slotMs = useOf(bucket), slotMsOf(bucket)
-  local left = slotMs - (now - use.slot * slotMs)
-  local used = wholeSlots(use) + (use[useSlots] * left) / slotMs
+  local leaving = pastOf(bucket, use)[useSlots] or 0
+  local used = wholeSlots(bucket, use) + (leaving * ((use.slot + 1) * slotMs - now)) / slotMs
   return math.max(0, used), math.min(useSlots * slotMs, now - use.since)
 end
 
@@ -115,13 +122,13 @@ end
 function windowUse.changed(bucket, shape)
   local before, slotMs, former = useOf(bucket), slotMsOf(shape), slotMsOf(bucket)
   if slotMs == former then return before end
-  local use = {
+  return {
     since = math.max(before.since, now - useSlots * former),
     slot = math.floor(now / slotMs),
+    present = math.floor(wholeSlots(bucket, before) * math.min(1, slotMs / former)),
+    past = {},
+    hasNewPast = true,
   }
-  for index = 1, useSlots do use[index] = 0 end
-  use[0] = math.floor(wholeSlots(before) * math.min(1, slotMs / former))
-  return use
 end
 end
 
