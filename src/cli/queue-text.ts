@@ -1,6 +1,6 @@
 import { countText, limitText } from '../domain/limit-text.js';
 import type { QueueLimit } from '../domain/queue-settings.js';
-import type { LimitView, QueueView } from '../protocol/queues-api.js';
+import type { LimitUse, LimitView, QueueView } from '../protocol/queues-api.js';
 import { readableSeconds } from './readable.js';
 
 /** gpt-4o: 500 requests a minute, 30,000 tokens a minute, 20 at once */
@@ -29,15 +29,53 @@ export function tokensText(tokens: Readonly<Record<string, number>>): string {
     .join(', ');
 }
 
-export function nextTokenText(nextTokenInMs: number): string {
-  return nextTokenInMs === 0 ? 'now' : `in ${readableSeconds(nextTokenInMs / 1000)}`;
+/** 412/500 requests, 12,000/30,000 tokens */
+export function usageText(usage: readonly LimitUse[]): string {
+  return usage
+    .map(({ used, allowed, unit }) => `${countText(used)}/${countText(allowed)} ${unit}`)
+    .join(', ');
 }
+
+const windows: ReadonlyMap<number, string> = new Map([
+  [1, 'second'],
+  [60, 'minute'],
+  [3_600, 'hour'],
+  [86_400, 'day'],
+]);
+
+/** 412 of 500 used in the last minute, next free in 1.2 s; soon after a start: 3 of 500 used in 7 s so far */
+export function limitUseText(use: LimitUse): string {
+  const { used, allowed, perSeconds, countedSeconds, nextInMs } = use;
+  const window =
+    countedSeconds < perSeconds
+      ? `in ${readableSeconds(countedSeconds)} so far`
+      : `in the last ${windows.get(perSeconds) ?? readableSeconds(perSeconds)}`;
+  const next = nextInMs === 0 ? 'now' : `in ${readableSeconds(nextInMs / 1000)}`;
+  return `${countText(used)} of ${countText(allowed)} used ${window}, next free ${next}`;
+}
+
+/** 12 of 20; without a limit the number alone. */
+export function runningText({
+  settings: { maxConcurrency },
+  live: { running },
+}: QueueView): string {
+  const of = maxConcurrency === null ? '' : ` of ${countText(maxConcurrency)}`;
+  return `${countText(running)}${of}`;
+}
+
+const shares: ReadonlyMap<number, string> = new Map([
+  [0.25, 'a quarter'],
+  [0.5, 'half'],
+]);
 
 /** paused, paused until 2030-01-31T12:00:00.000Z, why its circuit is not closed, or nothing. */
 export function pauseText({ settings: { paused, pausedUntil }, live }: QueueView): string {
   if (paused) return `paused${untilText(pausedUntil)}`;
   if (live.circuit === 'closed') return '';
-  if (live.pausedWhy === null) return 'recovering';
+  if (live.pausedWhy === null) {
+    const share = shares.get(live.recoveryFactor) ?? `${countText(live.recoveryFactor * 100)} %`;
+    return `recovering: ${share} of its limits`;
+  }
   return `stopped${untilText(live.pausedUntil)}: ${live.pausedWhy}`;
 }
 

@@ -145,6 +145,11 @@ export function closedForMs(circuit: Circuit, nowMs: number): number {
   return circuit.kind === 'open' ? Math.max(0, circuit.untilMs - nowMs) : 0;
 }
 
+/** The share of the queue's rates that is granted; 1 unless it recovers. */
+export function recoveryFactor(circuit: Circuit): number {
+  return circuit.kind === 'recovering' ? 1 / slowdowns[circuit.step] : 1;
+}
+
 /** What holds instead of the settings: in recovery, a share of the slots and of the queue's own rates. */
 export function settingsUnder(circuit: Circuit, settings: QueueSettings): QueueSettings {
   if (circuit.kind !== 'recovering') return settings;

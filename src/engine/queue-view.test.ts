@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { closed, type Circuit } from '../domain/circuit.js';
 import { defaultQueueSettings, type QueueSettings } from '../domain/queue-settings.js';
+import { sharedBucket } from '../domain/token-bucket.js';
 import type { LiveBucket, LiveQueue } from '../ready/ready-queue.js';
 import { queueView } from './queue-view.js';
 
@@ -30,7 +31,7 @@ function see(
 /** A token in a millisecond. */
 function bucket(unit: string, tokens: number): LiveBucket {
   const limit = { unit, rate: 1000, perSeconds: 1, burst: 10 };
-  return { bucket: `${unit} ${String(tokens)}`, tokens, limit };
+  return { bucket: `${unit} ${String(tokens)}`, tokens, limit, used: 2.6, countedMs: 500 };
 }
 
 describe('a queue as people see it', () => {
@@ -45,6 +46,22 @@ describe('a queue as people see it', () => {
       nextTokenInMs: 0,
     });
     expect(see([]).live).toMatchObject({ tokens: {}, nextTokenInMs: null });
+  });
+
+  it('R-CH5: tells of each limit what was used, what is allowed and when the next is free', () => {
+    const shared = { ...bucket('requests', 1), bucket: sharedBucket('account') };
+    const limits = [bucket('tokens', 0).limit, { use: 'account' }];
+    const { usage, recoveryFactor } = see([bucket('tokens', 0), shared], { limits }).live;
+    const use = { used: 3, allowed: 1_000, perSeconds: 1, countedSeconds: 0.5 };
+    expect(usage).toEqual([
+      { ...use, limit: null, unit: 'tokens', nextInMs: 1 },
+      { ...use, limit: 'account', unit: 'requests', nextInMs: 0 },
+    ]);
+    expect(recoveryFactor).toBe(1);
+    const trouble = { reason: 'unavailable', trips: 0, slots: 40, sinceMs: nowMs } as const;
+    const quartered = see([], {}, { kind: 'recovering', step: 0, ...trouble });
+    expect(quartered.live.recoveryFactor).toBe(0.25);
+    expect(see([], {}, { kind: 'recovering', step: 1, ...trouble }).live.recoveryFactor).toBe(0.5);
   });
 
   it('R-CH7: a pause whose time is over is none', () => {

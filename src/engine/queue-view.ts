@@ -1,8 +1,8 @@
-import type { Circuit } from '../domain/circuit.js';
+import { recoveryFactor, type Circuit } from '../domain/circuit.js';
 import { circuitState } from '../domain/circuit-text.js';
 import type { QueueSettings } from '../domain/queue-settings.js';
-import { bucketShape, levelAt, waitMsFor } from '../domain/token-bucket.js';
-import type { QueueLive, QueueView } from '../protocol/queues-api.js';
+import { bucketShape, levelAt, sharedBucket, waitMsFor } from '../domain/token-bucket.js';
+import type { LimitUse, QueueLive, QueueView } from '../protocol/queues-api.js';
 import type { LiveBucket, LiveQueue } from '../ready/ready-queue.js';
 import { isPausedAt, pauseOf } from './queue-pause.js';
 
@@ -35,6 +35,8 @@ export function queueView(seen: SeenQueue, nowMs: number): QueueView {
       running: live.running,
       tokens: tokensLeft(live.buckets),
       nextTokenInMs: nextTokenInMs(live.buckets),
+      usage: live.buckets.map((bucket) => limitUse(bucket, settings)),
+      recoveryFactor: recoveryFactor(seen.circuit),
       ...pauseOf(seen, nowMs),
       circuit: circuitState(seen.circuit, nowMs),
       oldestAgeSeconds: live.oldestAgeMs === null ? null : live.oldestAgeMs / 1000,
@@ -57,6 +59,20 @@ function tokensLeft(buckets: readonly LiveBucket[]): Record<string, number> {
     left[limit.unit] = Math.min(known, Math.round(tokens * 1000) / 1000);
   }
   return left;
+}
+
+function limitUse(live: LiveBucket, { limits }: QueueSettings): LimitUse {
+  const { bucket, limit, used, countedMs } = live;
+  const shared = limits.find((one) => 'use' in one && sharedBucket(one.use) === bucket);
+  return {
+    limit: shared !== undefined && 'use' in shared ? shared.use : null,
+    unit: limit.unit,
+    used: Math.round(used),
+    allowed: limit.rate,
+    perSeconds: limit.perSeconds,
+    countedSeconds: countedMs / 1000,
+    nextInMs: bucketWaitMs(live, 1),
+  };
 }
 
 function nextTokenInMs(buckets: readonly LiveBucket[]): number | null {

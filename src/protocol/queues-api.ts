@@ -33,6 +33,10 @@ export interface QueueLive {
   readonly tokens: Readonly<Record<string, number>>;
   /** Until there is a whole token of each unit; 0: there is; null: no limits. */
   readonly nextTokenInMs: number | null;
+  /** Of each limit what was used of it, in the order of the settings. */
+  readonly usage: readonly LimitUse[];
+  /** 1; less while its service recovers: 0.25, then 0.5 of its own limits and of what ran before. */
+  readonly recoveryFactor: number;
   readonly pausedUntil: Date | null;
   readonly pausedWhy: string | null;
   readonly circuit: 'closed' | 'open' | 'half_open';
@@ -42,6 +46,22 @@ export interface QueueLive {
     readonly completed: number;
     readonly failed: number;
   };
+}
+
+/** A limit in the window up to now. */
+export interface LimitUse {
+  /** The name of a shared limit; null: the queue's own. */
+  readonly limit: string | null;
+  readonly unit: string;
+  /** To a tenth of the window. */
+  readonly used: number;
+  readonly allowed: number;
+  /** Longer than that of the settings while its service recovers. */
+  readonly perSeconds: number;
+  /** Of the window, what was counted: less when the ready queue was filled later. */
+  readonly countedSeconds: number;
+  /** Until a task that costs one of the unit may start; 0: now. */
+  readonly nextInMs: number;
 }
 
 export interface LimitView extends RateLimit {

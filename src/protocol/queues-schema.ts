@@ -158,6 +158,28 @@ const byPriority = (description: string) =>
     { description },
   );
 
+const limitUseSchema = Type.Object(
+  {
+    limit: nullable(Type.String({ description: "The name of a shared limit; null: the queue's" })),
+    unit: Type.String(),
+    used: Type.Integer({
+      description: 'Granted in the window up to now, as it was settled, to a tenth of the window',
+    }),
+    allowed: Type.Integer({ description: 'At most so many …' }),
+    per_seconds: Type.Integer({
+      description: '… in this window; longer than set while the service of the queue recovers',
+    }),
+    counted_seconds: Type.Number({
+      description: 'Of the window, what was counted: less when the ready queue was filled later',
+    }),
+    next_in_ms: Type.Number({
+      description: 'Until a task that costs one of the unit may start; 0: now',
+    }),
+  },
+  { title: 'LimitUse', description: 'A limit in the window up to now.' },
+);
+export type LimitUseWire = Static<typeof limitUseSchema>;
+
 const queueLiveSchema = Type.Object(
   {
     depth: byPriority('Tasks that could be taken, by submitted priority'),
@@ -179,6 +201,13 @@ const queueLiveSchema = Type.Object(
         description: 'Until there is a whole token of each unit; 0: there is; null: no limits',
       }),
     ),
+    usage: Type.Array(limitUseSchema, {
+      description: 'Of each limit what was used of it, in the order of the settings',
+    }),
+    recovery_factor: Type.Number({
+      description:
+        '1; less while its service recovers: 0.25, then 0.5 of its own limits and of what ran before',
+    }),
     paused_until: nullable(timestampSchema('When it goes on by itself, or is tried')),
     paused_why: nullable(Type.String({ description: 'An operator, or what its service said' })),
     circuit: Type.Enum(['closed', 'open', 'half_open'], {

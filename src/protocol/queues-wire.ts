@@ -6,6 +6,7 @@ import { timestampFieldToWire, writeRequest, type FieldsOf } from './fields.js';
 import type { Page } from './page.js';
 import type {
   CommonRates,
+  LimitUse,
   LimitView,
   QueueChange,
   QueueDraft,
@@ -15,6 +16,7 @@ import type {
 } from './queues-api.js';
 import type {
   AgeingWire,
+  LimitUseWire,
   LimitWire,
   QueueChangeWire,
   QueueDraftWire,
@@ -134,11 +136,39 @@ function queueLiveToWire(live: QueueLive): QueueLiveWire {
     running: live.running,
     tokens: live.tokens,
     next_token_in_ms: live.nextTokenInMs,
+    usage: live.usage.map(limitUseToWire),
+    recovery_factor: live.recoveryFactor,
     paused_until: timestampOrNullToWire(live.pausedUntil),
     paused_why: live.pausedWhy,
     circuit: live.circuit,
     oldest_age_seconds: live.oldestAgeSeconds,
     last_minute: live.lastMinute,
+  };
+}
+
+function limitUseToWire(use: LimitUse): LimitUseWire {
+  const { limit, unit, used, allowed } = use;
+  return {
+    limit,
+    unit,
+    used,
+    allowed,
+    per_seconds: use.perSeconds,
+    counted_seconds: use.countedSeconds,
+    next_in_ms: use.nextInMs,
+  };
+}
+
+function limitUseFromWire(wire: LimitUseWire): LimitUse {
+  const { limit, unit, used, allowed } = wire;
+  return {
+    limit,
+    unit,
+    used,
+    allowed,
+    perSeconds: wire.per_seconds,
+    countedSeconds: wire.counted_seconds,
+    nextInMs: wire.next_in_ms,
   };
 }
 
@@ -151,6 +181,8 @@ function queueLiveFromWire(wire: QueueLiveWire): QueueLive {
     running: wire.running,
     tokens: wire.tokens,
     nextTokenInMs: wire.next_token_in_ms,
+    usage: wire.usage.map(limitUseFromWire),
+    recoveryFactor: wire.recovery_factor,
     pausedUntil: timestampOrNullFromWire(wire.paused_until),
     pausedWhy: wire.paused_why,
     circuit: wire.circuit,

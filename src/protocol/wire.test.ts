@@ -93,6 +93,18 @@ const queue: QueueView = {
     running: 4,
     tokens: { tokens: 1.5 },
     nextTokenInMs: 20,
+    usage: [
+      {
+        limit: 'account',
+        unit: 'tokens',
+        used: 12,
+        allowed: 100,
+        perSeconds: 60,
+        countedSeconds: 7.5,
+        nextInMs: 20,
+      },
+    ],
+    recoveryFactor: 0.25,
     pausedUntil: at,
     pausedWhy: 'asked to',
     circuit: 'half_open',

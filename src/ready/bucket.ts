@@ -12,6 +12,7 @@ import {
   waitMsFor,
   type BucketShape,
 } from '../domain/token-bucket.js';
+import { WindowUse } from '../domain/window-use.js';
 
 /** The tokens of one limit. Brought up to date when they change, and computed when looked at. */
 export class Bucket {
@@ -23,6 +24,7 @@ export class Bucket {
   #atMs: number;
   /** The last take that was granted from it. */
   #lastTake = '';
+  readonly #use: WindowUse;
 
   /** Full. Adds itself to `changed` whenever it changes, and now. */
   constructor(name: string, limit: RateLimit, nowMs: number, changed: Set<Bucket>) {
@@ -32,6 +34,7 @@ export class Bucket {
     this.#shape = bucketShape(limit);
     this.#level = this.#shape.capacity;
     this.#atMs = nowMs;
+    this.#use = new WindowUse(this.#shape, nowMs);
     changed.add(this);
   }
 
@@ -43,13 +46,20 @@ export class Bucket {
     return tokensAt(this.#shape, this.#levelAt(nowMs));
   }
 
+  /** What was granted of it in the window up to now. */
+  usedAt(nowMs: number): { readonly used: number; readonly countedMs: number } {
+    return { used: this.#use.usedAt(nowMs), countedMs: this.#use.countedMsAt(nowMs) };
+  }
+
   /** When it holds what this costs; `nowMs` itself: now. */
   opensAt(cost: Cost, nowMs: number): number {
     return nowMs + waitMsFor(this.#shape, this.#levelAt(nowMs), this.#costOf(cost));
   }
 
   spend(cost: Cost, takeId: string, nowMs: number): void {
-    this.#put(spent(this.#shape, this.#levelAt(nowMs), this.#costOf(cost)), nowMs);
+    const count = this.#costOf(cost);
+    this.#put(spent(this.#shape, this.#levelAt(nowMs), count), nowMs);
+    this.#use.add(count, nowMs);
     this.#lastTake = takeId;
   }
 
@@ -69,6 +79,7 @@ export class Bucket {
     const shape = bucketShape(limit);
     if (!isSameShape(shape, this.#shape)) {
       this.#put(reshaped(this.#levelAt(nowMs), this.#shape, shape), nowMs);
+      this.#use.change(shape, nowMs);
       this.#shape = shape;
     }
     this.#limit = limit;
@@ -81,6 +92,7 @@ export class Bucket {
   #settle(reserved: number, used: number, nowMs: number): number {
     const before = this.#levelAt(nowMs);
     this.#put(settled(this.#shape, before, reserved, used), nowMs);
+    this.#use.add(used - reserved, nowMs);
     return this.#level - before;
   }
 

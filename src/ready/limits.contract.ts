@@ -505,9 +505,56 @@ export function describeLimits(make: () => Promise<ReadyQueueUnderTest>): void {
         await bench.take();
         await bench.advance(500);
         expect((await bench.queue.live('q')).buckets).toEqual([
-          { bucket: ownBucket('q', 'tokens'), tokens: 1, limit: limits[0] },
-          { bucket: ownBucket('q', 'requests'), tokens: 4.5, limit: limits[1] },
+          {
+            bucket: ownBucket('q', 'tokens'),
+            tokens: 1,
+            limit: limits[0],
+            used: 14,
+            countedMs: 500,
+          },
+          {
+            bucket: ownBucket('q', 'requests'),
+            tokens: 4.5,
+            limit: limits[1],
+            used: 1,
+            countedMs: 500,
+          },
         ]);
+      });
+
+      it('R-OB5: counts what was granted in the window up to now, as it was settled', async () => {
+        const perMinute = (perSeconds: number) => ({
+          unit: 'tokens',
+          rate: 30,
+          perSeconds,
+          burst: 30,
+        });
+        const used = async () => {
+          const [bucket] = (await bench.queue.live('q')).buckets;
+          return [bucket?.used, bucket?.countedMs];
+        };
+        await bench.configure({ limits: [perMinute(60)] });
+        expect(await used()).toEqual([0, 0]);
+        const first = costing(4);
+        await bench.offer(first, costing(6));
+        await bench.run();
+        await bench.advance(30_000);
+        expect(await used()).toEqual([4, 30_000]);
+        await bench.settle(first, { tokens: 3 });
+        const second = await bench.takeIds();
+        expect(await used()).toEqual([9, 30_000]);
+        const [takenId] = second;
+        if (takenId === undefined) throw new Error('it may be taken');
+        await bench.refund(takenId);
+        expect(await used()).toEqual([3, 30_000]);
+        await bench.offer(costing(6));
+        await bench.run();
+        await bench.advance(37_000);
+        // The first grant has left the window, but not the settlement, nor what was taken with it.
+        expect(await used()).toEqual([5, 60_000]);
+        await bench.configure({ limits: [perMinute(240)] });
+        await bench.advance(10_000);
+        expect(await used()).toEqual([5, 70_000]);
       });
     });
 

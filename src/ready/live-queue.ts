@@ -57,6 +57,7 @@ function liveBuckets(queue: Queue, nowMs: number): LiveBucket[] {
     const name = 'use' in limit ? sharedBucket(limit.use) : ownBucket(queue.name, limit.unit);
     const bucket = held.get(name) ?? null;
     if (bucket === null) return [];
-    return [{ bucket: name, tokens: bucket.tokensAt(nowMs), limit: bucket.limit }];
+    const tokens = bucket.tokensAt(nowMs);
+    return [{ bucket: name, tokens, limit: bucket.limit, ...bucket.usedAt(nowMs) }];
   });
 }

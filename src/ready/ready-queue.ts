@@ -290,6 +290,10 @@ export interface LiveQueue {
 
 export interface LiveBucket extends BucketLevel {
   readonly limit: RateLimit;
+  /** Granted in the window up to now, to a tenth of the window. */
+  readonly used: number;
+  /** Of the window, what was counted: less when the ready queue was filled later. */
+  readonly countedMs: number;
 }
 
 /** Up to `count` entries of these lanes may be taken, or their wait has changed. */

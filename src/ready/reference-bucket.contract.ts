@@ -11,6 +11,7 @@ import {
   tokensAt,
   waitMsFor,
 } from '../domain/token-bucket.js';
+import { WindowUse } from '../domain/window-use.js';
 
 /** A bucket of the reference ready queue: the arithmetic of the domain, and what it was last told. */
 export class ReferenceBucket {
@@ -21,12 +22,22 @@ export class ReferenceBucket {
   #level: number;
   #atMs: number;
   #lastGrant = '';
+  readonly #use: WindowUse;
 
   constructor(limit: RateLimit, nowMs: () => number) {
     this.limit = limit;
     this.#nowMs = nowMs;
     this.#level = bucketShape(limit).capacity;
     this.#atMs = nowMs();
+    this.#use = new WindowUse(bucketShape(limit), nowMs());
+  }
+
+  get used(): number {
+    return this.#use.usedAt(this.#nowMs());
+  }
+
+  get countedMs(): number {
+    return this.#use.countedMsAt(this.#nowMs());
   }
 
   get tokens(): number {
@@ -38,7 +49,9 @@ export class ReferenceBucket {
   }
 
   spend(cost: Cost, grant: string): void {
-    this.#put(spent(bucketShape(this.limit), this.#levelNow(), costIn(this.limit.unit, cost)));
+    const count = costIn(this.limit.unit, cost);
+    this.#put(spent(bucketShape(this.limit), this.#levelNow(), count));
+    this.#use.add(count, this.#nowMs());
     this.#lastGrant = grant;
   }
 
@@ -57,6 +70,7 @@ export class ReferenceBucket {
     const [from, to] = [bucketShape(this.limit), bucketShape(limit)];
     if (JSON.stringify(from) !== JSON.stringify(to)) {
       this.#put(reshaped(this.#levelNow(), from, to));
+      this.#use.change(to, this.#nowMs());
     }
     this.limit = limit;
   }
@@ -68,6 +82,7 @@ export class ReferenceBucket {
   #settle(reserved: number, used: number): void {
     const before = this.#levelNow();
     this.#put(settled(bucketShape(this.limit), before, reserved, used));
+    this.#use.add(used - reserved, this.#nowMs());
     if (this.#level > before) this.hasRisen = true;
   }
 

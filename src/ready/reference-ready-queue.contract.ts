@@ -301,7 +301,9 @@ export class ReferenceReadyQueue implements ReadyQueue {
       oldestAgeMs: ages.length === 0 ? null : Math.max(...ages),
       buckets: this.#bucketNames(name).flatMap((bucket) => {
         const held = this.#buckets.get(bucket);
-        return held === undefined ? [] : [{ bucket, tokens: held.tokens, limit: held.limit }];
+        if (held === undefined) return [];
+        const { tokens, limit, used, countedMs } = held;
+        return [{ bucket, tokens, limit, used, countedMs }];
       }),
     };
   }

@@ -39,6 +39,8 @@ const queueNamed = (name: string): QueueView => ({
     running: 4,
     tokens: { requests: 7 },
     nextTokenInMs: null,
+    usage: [],
+    recoveryFactor: 1,
     pausedUntil: null,
     pausedWhy: null,
     circuit: 'open',

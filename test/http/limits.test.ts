@@ -44,6 +44,14 @@ describe('limits over HTTP', () => {
     expect(live.tokens.requests).toBeLessThan(0.01);
     expect(live.next_token_in_ms).toBeGreaterThan(300_000_000);
     expect((await getQueue('live')).live.tokens.tokens).toBe(1_000);
+    const window = { limit: null, allowed: 100, per_seconds: 31_536_000 };
+    expect(live).toMatchObject({
+      usage: [
+        { ...window, unit: 'requests', used: 3 },
+        { ...window, unit: 'tokens', used: 0, next_in_ms: 0 },
+      ],
+      recovery_factor: 1,
+    });
   });
 
   it('R-CH7: a change keeps what it does not name, and says rates as people do', async () => {
@@ -114,6 +122,12 @@ describe('limits over HTTP', () => {
     await call(post(`/internal/workers/${worker}/result`, report));
     const { live } = await getQueue('debts');
     expect(live.tokens.tokens).toBeCloseTo(-15, 1);
+    expect(live).toMatchObject({
+      usage: [
+        { limit: null, used: 25 },
+        { limit: 'account', used: 25 },
+      ],
+    });
     expect(live.next_token_in_ms).toBeGreaterThan(0);
     const task = (await call({ url: `/api/v1/tasks/${task_id}` })).json();
     expect(task).toMatchObject({ usage: { tokens: 25 } });

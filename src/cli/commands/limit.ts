@@ -11,10 +11,10 @@ import { wholeNumber } from '../options.js';
 import { printFields, printJson, printLine } from '../output.js';
 import {
   inForceText,
-  nextTokenText,
+  limitUseText,
   pauseText,
   queueLimitsText,
-  tokensText,
+  runningText,
 } from '../queue-text.js';
 import { ratesOf, withRateOptions, type RateOptions } from '../rates.js';
 import { remoteApi, withRemoteOptions, type RemoteOptions } from '../remote.js';
@@ -93,16 +93,10 @@ async function show(api: SluiceApi, queue: QueueView, isChange: boolean): Promis
   const limits = queueLimitsText(queue, isShared ? await api.listLimits() : []);
   printLine(limits + inForceText(queue));
   if (isChange) return;
-  const { tokens, nextTokenInMs, running } = queue.live;
   const paused = pauseText(queue);
   printFields([
-    ...(nextTokenInMs === null
-      ? []
-      : ([
-          ['left', tokensText(tokens)],
-          ['next', nextTokenText(nextTokenInMs)],
-        ] as const)),
-    ['running', String(running)],
+    ...queue.live.usage.map((use) => [use.limit ?? use.unit, limitUseText(use)] as const),
+    ['running', runningText(queue)],
     ...(paused === '' ? [] : ([['state', paused]] as const)),
   ]);
 }

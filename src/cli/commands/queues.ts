@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import { queuePageToWire } from '../../protocol/queues-wire.js';
 import type { QueueView } from '../../protocol/queues-api.js';
 import { paint, printJson, printLine, printTable } from '../output.js';
-import { pauseText, tokensText } from '../queue-text.js';
+import { pauseText, usageText } from '../queue-text.js';
 import { readableSeconds } from '../readable.js';
 import { remoteApi, withRemoteOptions, type RemoteOptions } from '../remote.js';
 import { everyPage } from '../pages.js';
@@ -32,7 +32,7 @@ function printQueues(queues: readonly QueueView[]): void {
       { title: 'done/min', align: 'right', spare: 4 },
       { title: 'failed/min', align: 'right', spare: 2 },
       { title: 'oldest', align: 'right', spare: 5 },
-      { title: 'left', least: 16, spare: 1 },
+      { title: 'used', least: 16, spare: 1 },
       { title: 'state', least: 20 },
     ],
     queues.map((queue) => {
@@ -47,7 +47,7 @@ function printQueues(queues: readonly QueueView[]): void {
         String(live.lastMinute.completed),
         String(live.lastMinute.failed),
         live.oldestAgeSeconds === null ? '' : readableSeconds(live.oldestAgeSeconds),
-        tokensText(live.tokens),
+        usageText(live.usage),
         paint('yellow', pauseText(queue)),
       ];
     }),

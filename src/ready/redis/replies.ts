@@ -149,10 +149,12 @@ export function liveOf(reply: Reply): LiveQueue {
     effectiveDepth: byPriority(numbersOf(effectiveDepth)),
     running: Number(running),
     oldestAgeMs: orNull(oldestAgeMs),
-    buckets: inSteps(textsOf(buckets), 3, (at): LiveBucket => ({
+    buckets: inSteps(textsOf(buckets), 5, (at): LiveBucket => ({
       bucket: at(0),
       tokens: Number(at(1)),
       limit: JSON.parse(at(2)) as RateLimit,
+      used: Number(at(3)),
+      countedMs: Number(at(4)),
     })),
   };
 }

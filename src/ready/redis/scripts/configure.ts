@@ -26,6 +26,7 @@ local function putBucket(shape)
   local key = prefix .. 'b:' .. shape.bucket
   call('HSET', key, 'limit', shape.limit, 'version', shape.version or 0)
   if hasShape(bucket, shape) and not shape.tokens then return end
+  local isKnown = bucket and bucket.unit == shape.unit
   buckets[shape.bucket] = {
     name = shape.bucket,
     key = key,
@@ -34,7 +35,8 @@ local function putBucket(shape)
     gain = shape.gain,
     capacity = shape.capacity,
     level = levelOfBucket(bucket, shape),
-    grant = bucket and bucket.unit == shape.unit and bucket.grant or '',
+    grant = isKnown and bucket.grant or '',
+    use = isKnown and windowUse.changed(bucket, shape),
     isChanged = true,
   }
   call('HSET', key, 'unit', shape.unit, 'token', shape.token, 'gain', shape.gain,

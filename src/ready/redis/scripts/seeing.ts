@@ -167,7 +167,9 @@ for _, limit in ipairs(queue.settings.limits) do
   local bucket = loadBucket(limit.bucket)
   if bucket then
     local tokens = string.format('%.17g', bucket.level / bucket.token)
-    append(levels, bucket.name, tokens, call('HGET', bucket.key, 'limit'))
+    local used, counted = windowUse.read(bucket)
+    append(levels, bucket.name, tokens, call('HGET', bucket.key, 'limit'),
+      string.format('%.17g', used), whole(counted))
   end
 end
 return {
