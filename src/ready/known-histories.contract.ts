@@ -1,9 +1,8 @@
 import { firstIdAt } from '../domain/ids.js';
 import { noAgeing, type Priority } from '../domain/priority.js';
-import type { QueueLimit } from '../domain/queue-settings.js';
 import type { Operation, QueueChange } from './random-operations.contract.js';
 
-const ownLimit: QueueLimit = { unit: 'tokens', rate: 30, perSeconds: 1, burst: null };
+const ownLimit = { unit: 'tokens', rate: 30, perSeconds: 1, burst: null };
 const sharedLimit = { unit: 'tokens', rate: 6, perSeconds: 2, burst: 10 };
 
 /** Histories that random seeds found, shortened. They are replayed before the random ones. */
@@ -52,6 +51,15 @@ export const knownHistories: readonly (readonly Operation[])[] = [
     { kind: 'configure', queue: changed({ limits: [{ use: 'x' }] }) },
     debtOf(13),
     { kind: 'refund', taskIds: [firstIdAt(1)] },
+    taken({ taskTypes: null }),
+  ],
+  // A parked wildcard lane gets a head that waits for a shared limit alone: the wait is that of the limit.
+  [
+    restored({ name: 'b', limits: [{ use: 'x' }, { ...ownLimit, burst: 20 }] }),
+    offered(1, { queue: 'b', priority: 'medium', tokens: 19 }),
+    offered(2, { queue: 'b', priority: 'medium', tokens: 20 }),
+    taken({ taskTypes: null, count: 2 }),
+    offered(3, { queue: 'b' }),
     taken({ taskTypes: null }),
   ],
 ];

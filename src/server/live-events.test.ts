@@ -1,7 +1,8 @@
 import { once } from 'node:events';
-import type { ServerResponse } from 'node:http';
+import { createServer, type ServerResponse } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
+import type { FastifyReply } from 'fastify';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { TaskId } from '../domain/ids.js';
 import type { TaskEvent } from '../protocol/events.js';
@@ -10,6 +11,7 @@ import { until } from '../../test/support/until.js';
 import type { App } from './app-parts.js';
 import { buildApp } from './app.js';
 import type { ConnectionLimits } from './connection-limits.js';
+import { LiveEvents } from './live-events.js';
 
 const taskId = (n: number) => `0197f0c4-8a3b-7c21-9d55-${String(n).padStart(12, '0')}` as TaskId;
 
@@ -93,6 +95,49 @@ const missedIn = (text: string) =>
     (sum, [, missed]) => sum + Number(missed),
     0,
   );
+
+it('R-HA3: many confinements among listeners are checked once for each queue, not for each event', async () => {
+  let emit: (event: TaskEvent) => void = () => undefined;
+  const live = new LiveEvents({
+    api: { getStatistics: () => Promise.reject(new Error('not here')) },
+    events: { subscribe: (listener) => ((emit = listener), () => undefined) },
+    log: silentLog,
+    connections: { listeners: 1_000, listenersPerKey: 1_000 },
+  });
+  let checks = 0;
+  const counted = (pattern: string) => {
+    const patterns = [pattern];
+    return Object.assign(patterns, {
+      some: (matches: (pattern: string) => boolean) => {
+        checks += 1;
+        return matches(pattern);
+      },
+    });
+  };
+  const texts: string[] = [];
+  const listeners = 200;
+  const ended = new AbortController();
+  const server = createServer((request, raw) => {
+    const queues = counted(`${request.url?.slice(1)}*`);
+    const reply = { raw, request: {}, getHeaders: () => ({}) } as unknown as FastifyReply;
+    live.add(reply, { queue: null, taskId: null, within: { queues, owner: null } }, ended.signal);
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as { port: number };
+  for (let n = 0; n < listeners; n += 1) {
+    const socket = connect(port, '127.0.0.1').setEncoding('utf8');
+    socket.on('data', (piece: string) => (texts[n] = (texts[n] ?? '') + piece));
+    socket.write(`GET /q${n}- HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n`);
+    await until('an answer', () => texts[n]?.includes('retry'));
+  }
+  for (let n = 0; n < 8; n += 1) emit(event(n, { queue: 'q7-a' }));
+  await until('what is its own', () => tasksIn(texts[7] ?? '') === 8);
+  expect(texts.filter((text) => tasksIn(text) > 0)).toHaveLength(1);
+  expect(checks).toBeLessThanOrEqual(listeners);
+  ended.abort();
+  server.close();
+  await once(server, 'close');
+});
 
 describe('live events', () => {
   let stage: Stage;

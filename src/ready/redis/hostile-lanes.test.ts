@@ -194,7 +194,7 @@ describe('300 queues that are full, with 40 lanes each', () => {
   it('R-CH3 R-HA3: takes, ends and levels of all of them are short scripts, and miss nothing', async () => {
     for (let round = 0; round < 2; round += 1) {
       const running: { readonly taskId: Offer['taskId']; readonly lane: Lane }[] = [];
-      const take = async () => running.push(...(await bench.take({ taskTypes, count: 100 })));
+      const take = async () => running.push(...(await bench.take({ taskTypes, count: 500 })));
       // Lanes of queues that have opened are reopened by several takes.
       for (let nth = 0; nth < 50 && running.length < queues.length; nth += 1) {
         expect(await costOf(take)).toBeLessThan(mostSteps);

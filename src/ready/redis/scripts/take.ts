@@ -126,18 +126,21 @@ do
 local correctionsLeft = 50
 
 -- When the first parked lane opens. Stored times can be too early: tokens went elsewhere since. What is
--- left too early makes a take in vain.
+-- left too early makes a take in vain. A wildcard lane may be open to a head that came since: then it waits
+-- for what its class is blocked by, and is parked no longer.
 local function firstOpening(source)
   local key = prefix .. 'parked:' .. source
   while true do
     local top = call('ZRANGE', key, 0, 0, 'WITHSCORES')
     local parkedUntil = tonumber(top[2] or huge)
     if parkedUntil == huge then return huge end
-    local head = headOf(loadLane(top[1]))
+    local lane = loadLane(top[1])
+    local head = headOf(lane)
     local at = head and opensAt(head) or huge
-    if at <= parkedUntil or correctionsLeft == 0 then return at end
+    local isBlocked = at <= now and blocked[lane.queue.settings.class]
+    if at <= parkedUntil and not isBlocked or correctionsLeft == 0 then return at end
     correctionsLeft = correctionsLeft - 1
-    call('ZADD', key, at < huge and at or '+inf', top[1])
+    if isBlocked then openLane(lane) else call('ZADD', key, at < huge and at or '+inf', top[1]) end
   end
 end
 
@@ -147,6 +150,7 @@ function waitMs()
   local first = huge
   for _, entry in pairs(blocked) do first = math.min(first, tokensAt(entry, true)) end
   for source in pairs(isAskedSource) do first = math.min(first, firstOpening(source)) end
+  saveSources()
   for _, lane in pairs(lanes) do
     if lane.isNamed and lane.parkedUntil then first = math.min(first, opensAt(headOf(lane))) end
   end

@@ -101,11 +101,12 @@ end
 -- More each time, and no more lanes than there can be grants: all about them is read at once.
 local function readAhead(source)
   local from = source.read
-  local to = from + math.min(source.batch, wanted) - 1
+  local to = from + math.max(1, math.min(source.batch, wanted, readsLeft)) - 1
   source.found = call('ZRANGE', prefix .. 'index:' .. source.key, from, to, 'WITHSCORES')
   source.at = 1
   source.read = from + #source.found / 2
   source.isAllRead = source.read <= to
+  readsLeft = readsLeft - #source.found / 2
   loadLanes(source.found, 2)
   source.batch = source.batch * 4
 end
@@ -118,7 +119,6 @@ local function advance(source)
 end
 
 local function lookAtFirstOf(source)
-  readsLeft = readsLeft - 1
   local lane = loadLane(source.found[source.at])
   lane.storedScore = source.score
   removeFirstNode(source)
