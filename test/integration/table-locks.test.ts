@@ -5,6 +5,7 @@ import { expect, inject, it } from 'vitest';
 import { SluiceError } from '../../src/domain/errors.js';
 import type { Engine } from '../../src/engine/open-engine.js';
 import type { WorkerId } from '../../src/domain/ids.js';
+import { ManualClock } from '../../src/runtime/clock.js';
 import { silentLog } from '../../src/runtime/log.js';
 import type { TaskHandler } from '../../src/worker/handler.js';
 import { Worker } from '../../src/worker/worker.js';
@@ -154,7 +155,9 @@ describeOnPostgres('locks that somebody else holds', (server) => {
   });
 
   it('R-HA2: heartbeats that fail again and again keep no dead worker alive', async () => {
-    const engine = await server().open({ settings: { leaseMs: 600, heartbeatIntervalMs: 150 } });
+    const clock = new ManualClock(Date.now());
+    const slower = { leaseMs: 6_000, heartbeatIntervalMs: 1_500 };
+    const engine = await server().open({ clock, settings: slower });
     const [queue, failing] = [freshQueue(), await TestWorker.register(engine)];
     // As where some rows don't fit on the disk any more: proofs succeed.
     await server().sql(
@@ -167,7 +170,14 @@ describeOnPostgres('locks that somebody else holds', (server) => {
     const { taskId } = await engine.submit({ taskType: 'long', queue, maxRetries: 0 });
     await dead.take(1);
     const stop = failing.keepBeating(100);
-    const back = await untilStatus(engine, taskId, 'pending', 'queued', 'dead_letter');
+    // Less than a lease between two proofs, for as long as it takes.
+    const back = await until('the task to come back', async () => {
+      const heardNow = 'select from sluice.servers where heard_at = $1::timestamptz';
+      const proofs = await server().sql(heardNow, [new Date(clock.nowMs())]);
+      if (proofs.length > 0) clock.advance(slower.leaseMs * 0.9);
+      const task = await engine.getTask(taskId);
+      return task.status === 'executing' ? null : task;
+    });
     stop();
     expect(back.status).not.toBe('dead_letter');
     expect(back).toMatchObject({ retryCount: 0 });
