@@ -241,6 +241,20 @@ describe('R-RE9: a task that is refused while others are answered', () => {
     expect(paid).toEqual([false, false, true, true]);
   });
 
+  it('is put off ten times when it is the last of its queue, and others were answered before it', () => {
+    const calls = (answeredMs: number) => {
+      let standing: Standing = { ...fresh, answeredMs };
+      return Array.from({ length: 20 }, (_, minute) => {
+        const nowMs = startMs + minute * minuteMs;
+        const heard = heedAll(standing, [poisoned(nowMs)], nowMs);
+        standing = heard;
+        return heard.excuses[0];
+      });
+    };
+    expect(calls(startMs - 59_999).indexOf(null)).toBe(10);
+    expect(calls(startMs - 60_000).indexOf(null)).toBe(-1);
+  });
+
   it('never pays when it was alone from the beginning, and is asked less and less often', () => {
     let standing: Standing = fresh;
     const rests = Array.from({ length: 9 }, (_, second) => {
@@ -305,7 +319,9 @@ describe('R-RE9: a task that is refused while others are answered', () => {
           if (what !== 'poisoned') continue;
           refusedTimes += 1;
           // It pays exactly from the fourth time on, if others were answered since the first.
-          expect(excuses[0] === null).toBe(refusedTimes > 3 && answeredSince);
+          if (refusedTimes <= 10) {
+            expect(excuses[0] === null).toBe(refusedTimes > 3 && answeredSince);
+          }
         }
       }),
     );

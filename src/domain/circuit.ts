@@ -183,7 +183,8 @@ function heedRefusal(
   retryAfterMs: number,
   nowMs: number,
 ): Standing {
-  const refusals = refused(standing.refusals, taskId, kind, nowMs);
+  const { answeredMs } = standing;
+  const refusals = refused(standing.refusals, kind, { taskId, nowMs, answeredMs });
   if (suspicionOf(refusals, taskId) !== 'none') return { ...standing, refusals };
   if (differentIn(refusals, kind) < neededTasks(standing, kind, nowMs)) {
     return { ...standing, refusals };

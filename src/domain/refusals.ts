@@ -13,6 +13,8 @@ interface RefusedTask {
   readonly othersAnswered: number;
   /** Others that were refused for the first time since. */
   readonly othersRefused: number;
+  /** Whether the service had answered others in the minute before: less telling than what came since. */
+  readonly wasAnswering: boolean;
 }
 
 /**
@@ -36,6 +38,12 @@ export const noRefusals: Refusals = { tasks: new Map(), row: [] };
 
 /** So often a task is refused at no cost although others are answered. */
 export const freeRefusals = 3;
+/**
+ * So often if others were answered before it only, as those of a batch whose last task it is. This takes
+ * five minutes, and what a service allows in a minute comes back sooner.
+ */
+export const freeRefusalsOfLast = 10;
+const answeringMs = 60_000;
 /** Where more than one in so many others is refused as well, it is the service. */
 const othersPerRefused = 10;
 const firstRestMs = 1_000;
@@ -52,9 +60,10 @@ export function isEmpty({ tasks, row }: Refusals): boolean {
 
 export function suspicionOf({ tasks }: Refusals, taskId: string): Suspicion {
   const task = tasks.get(taskId);
-  if (task === undefined || task.times < 2 || task.othersAnswered === 0) return 'none';
+  if (task === undefined || task.times < 2) return 'none';
   if (task.othersRefused * othersPerRefused > task.othersAnswered) return 'none';
-  return task.times > freeRefusals ? 'convicted' : 'suspected';
+  if (task.othersAnswered > 0) return task.times > freeRefusals ? 'convicted' : 'suspected';
+  return task.wasAnswering && task.times > freeRefusalsOfLast ? 'convicted' : 'none';
 }
 
 /** A task that is refused again and again is tried less and less often: 2 s, 4 s … 60 s. */
@@ -67,16 +76,27 @@ export function differentIn({ row }: Refusals, kind: Refusal): number {
   return row.filter((refused) => refused.kind === kind).length;
 }
 
+export interface Refused {
+  readonly taskId: string;
+  readonly nowMs: number;
+  /** When the service last answered a task of the queue; null: not since the server started. */
+  readonly answeredMs: number | null;
+}
+
 /** With the task in the row, unless it is suspected. */
-export function refused(before: Refusals, taskId: string, kind: Refusal, nowMs: number): Refusals {
-  const after = refusedElsewhere(before, taskId, nowMs);
+export function refused(before: Refusals, kind: Refusal, one: Refused): Refusals {
+  const { taskId, nowMs } = one;
+  const after = refusedElsewhere(before, one);
   if (suspicionOf(after, taskId) !== 'none') return after;
   const others = before.row.filter((one) => one.taskId !== taskId);
   return { ...after, row: [...others, { taskId, kind, atMs: nowMs }].slice(-maxRow) };
 }
 
 /** As another server says: it tells something of the task, and nothing of the row here. */
-export function refusedElsewhere(before: Refusals, taskId: string, nowMs: number): Refusals {
+export function refusedElsewhere(
+  before: Refusals,
+  { taskId, nowMs, answeredMs }: Refused,
+): Refusals {
   const known = before.tasks.get(taskId);
   const tasks = new Map<string, RefusedTask>();
   for (const [id, task] of before.tasks) {
@@ -84,7 +104,8 @@ export function refusedElsewhere(before: Refusals, taskId: string, nowMs: number
     const more = known === undefined ? 1 : 0;
     tasks.set(id, { ...task, othersRefused: Math.min(task.othersRefused + more, maxCounted) });
   }
-  const first = { times: 0, sinceMs: nowMs, othersAnswered: 0, othersRefused: 0 };
+  const wasAnswering = answeredMs !== null && nowMs - answeredMs < answeringMs;
+  const first = { times: 0, sinceMs: nowMs, othersAnswered: 0, othersRefused: 0, wasAnswering };
   const { times, ...rest } = known ?? first;
   tasks.set(taskId, { ...rest, times: times + 1, lastMs: nowMs });
   return { ...before, tasks: latest(tasks) };

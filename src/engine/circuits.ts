@@ -115,7 +115,9 @@ export class Circuits {
   /** By the service, as another server was told. */
   heardRefused({ queue, taskId }: Item & { kind: 'refused' }): void {
     const doubt = this.#doubts.get(queue) ?? noDoubt;
-    const refusals = refusedElsewhere(doubt.refusals, taskId, this.#nowMs());
+    const answeredMs = this.#answeredMs.get(queue) ?? null;
+    const nowMs = this.#nowMs();
+    const refusals = refusedElsewhere(doubt.refusals, { taskId, nowMs, answeredMs });
     this.#setDoubt(queue, { ...doubt, refusals });
   }
 
