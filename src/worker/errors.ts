@@ -209,7 +209,7 @@ function detailsOf(own: unknown, service: ServiceError | null): { details?: Json
   const { details } = keepableDetails(own);
   if (details === undefined || service === null) return details === undefined ? {} : { details };
   const isPlain = isObject(details) && !Array.isArray(details);
-  return { details: { ...service.details, ...(isPlain ? (details as JsonObject) : { details }) } };
+  return { details: { ...service.details, ...(isPlain ? (details) : { details }) } };
 }
 
 function codeIn(details: JsonValue | undefined): string | null {
