@@ -4,7 +4,7 @@ import {
   isPushBack,
   type AttemptError,
 } from '../domain/attempt-error.js';
-import type { JsonObject, JsonValue } from '../domain/json.js';
+import type { JsonValue } from '../domain/json.js';
 import { bounds } from '../protocol/bounds.js';
 import { findJsonFault } from '../protocol/json-measure.js';
 import { isDelay } from './apply-retry-policy.js';
@@ -209,7 +209,7 @@ function detailsOf(own: unknown, service: ServiceError | null): { details?: Json
   const { details } = keepableDetails(own);
   if (details === undefined || service === null) return details === undefined ? {} : { details };
   const isPlain = isObject(details) && !Array.isArray(details);
-  return { details: { ...service.details, ...(isPlain ? (details) : { details }) } };
+  return { details: { ...service.details, ...(isPlain ? details : { details }) } };
 }
 
 function codeIn(details: JsonValue | undefined): string | null {

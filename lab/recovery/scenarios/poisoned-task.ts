@@ -31,7 +31,7 @@ export const poisonedTask: Scenario = {
       const without = await runBatch(fleet, `without-${round}`, false);
       const before = provider.counts[429] ?? 0;
       ratios.push((await runBatch(fleet, `with-${round}`, true)) / without);
-      await fleet.untilEmpty();
+      await untilDead(fleet, `with-${round}`);
       refusals = (provider.counts[429] ?? 0) - before;
     }
     return rowsOf(ratios, refusals);
@@ -54,6 +54,15 @@ async function runBatch(fleet: Fleet, queue: string, isPoisoned: boolean): Promi
     return row?.done === wanted;
   });
   return performance.now() - begunMs;
+}
+
+async function untilDead(fleet: Fleet, queue: string): Promise<void> {
+  await fleet.until('it to be a dead letter', async () => {
+    const rows = await fleet.database.query(
+      `select from sluice.tasks where queue = '${queue}' and status = 'dead_letter'`,
+    );
+    return rows.length === 1;
+  });
 }
 
 function rowsOf(ratios: readonly number[], refusals: number): Row[] {
