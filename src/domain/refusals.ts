@@ -37,12 +37,12 @@ export type Suspicion = 'none' | 'suspected' | 'convicted';
 export const noRefusals: Refusals = { tasks: new Map(), row: [] };
 
 /** So often a task is refused at no cost although others are answered. */
-export const freeRefusals = 3;
+const freeRefusals = 3;
 /**
  * So often if others were answered before it only, as those of a batch whose last task it is. This takes
  * five minutes, and what a service allows in a minute comes back sooner.
  */
-export const freeRefusalsOfLast = 10;
+const freeRefusalsOfLast = 10;
 const answeringMs = 60_000;
 /** Where more than one in so many others is refused as well, it is the service. */
 const othersPerRefused = 10;
