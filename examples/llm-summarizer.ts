@@ -8,7 +8,7 @@
 import { readFileSync } from 'node:fs';
 import { z } from 'zod';
 import { startChatService } from './chat-service.js';
-import { defineTask, NonRetriableError, Sluice } from 'sluice';
+import { defineTask, Sluice } from 'sluice';
 
 const { OPENAI_API_KEY = '', OPENAI_BASE_URL = '', OPENAI_MODEL = 'gpt-4o-mini' } = process.env;
 const isNamed = OPENAI_API_KEY !== '' || OPENAI_BASE_URL !== '';
@@ -26,7 +26,7 @@ const summarize = defineTask({
   input: z.object({ title: z.string(), text: z.string() }),
   timeoutSeconds: 60,
   retry: {
-    codes: { HTTP_400: false, HTTP_401: false, HTTP_404: false, EMPTY_ANSWER: 1 },
+    codes: { EMPTY_ANSWER: 1, HTTP_500: 2 },
     delaySeconds: [1, 5, 30],
   },
   run: async ({ title, text }, { signal, usage }) => {
@@ -57,14 +57,12 @@ interface ChatCompletion {
   readonly usage: { readonly total_tokens: number };
 }
 
-/** With its status and headers Sluice knows what to do: nobody has to look for 429 or Retry-After. */
+/** From its status, headers and body Sluice knows what to do: 429, Retry-After, a wrong key, no quota. */
 async function refusalOf(response: Response, title: string): Promise<Error> {
   const { status, headers } = response;
-  const message = `${status}: ${await response.text()}`;
+  const body = await response.text();
   console.log(`      ${title}: the service answered ${status}`);
-  // Nothing left on the account: no waiting helps.
-  if (message.includes('insufficient_quota')) return new NonRetriableError(message);
-  return Object.assign(new Error(message), { code: `HTTP_${status}`, status, headers });
+  return Object.assign(new Error(`${status}: ${body}`), { status, headers, body });
 }
 
 await using sluice = await Sluice.open();

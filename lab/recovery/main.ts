@@ -2,6 +2,7 @@
 import { runLab } from '../shared/command.js';
 import { killedWorker } from './scenarios/killed-worker.js';
 import { longOutages } from './scenarios/long-outages.js';
+import { poisonedTask } from './scenarios/poisoned-task.js';
 import { postgresAway } from './scenarios/postgres-away.js';
 import { serviceAway } from './scenarios/service-away.js';
 
@@ -12,5 +13,5 @@ await runLab({
 as processes, Postgres (durable), all on one machine. What ran goes by what the handlers and the service
 that they call wrote down, what became of it by the rows in Postgres. How each is measured:
 \`npm run recovery -- --help\` and the README of the lab.`,
-  scenarios: [killedWorker, postgresAway, longOutages, serviceAway],
+  scenarios: [killedWorker, postgresAway, longOutages, serviceAway, poisonedTask],
 });

@@ -1,4 +1,6 @@
-// What the workers of this lab run besides: a call of a service that may be away.
+import OpenAI from 'openai';
+
+// What the workers of this lab run besides: calls of a service that may be away or refuse.
 const service = process.env.SERVICE_URL;
 
 export const ask = {
@@ -12,5 +14,16 @@ export const ask = {
       throw Object.assign(new Error(`The service answered ${status}`), { status, headers });
     }
     return text;
+  },
+};
+
+const openai = new OpenAI({ apiKey: 'key', baseURL: `${service}/v1`, maxRetries: 0 });
+
+export const complete = {
+  type: 'complete',
+  run: async (parameters, { signal }) => {
+    const content = JSON.stringify(parameters);
+    const messages = [{ role: 'user', content }];
+    await openai.chat.completions.create({ model: 'stand-in', messages }, { signal });
   },
 };

@@ -12,8 +12,16 @@ export interface AttemptError {
 
 /** Codes that the engine treats specially; any other is the user's own. */
 export const attemptErrorCodes = {
+  /** 429: the service asks for fewer calls. */
   rateLimited: 'RATE_LIMITED',
+  /** 502, 503, 504, 529, or no connection. */
   unavailable: 'UNAVAILABLE',
+  /** The account at the service has no quota or credit left. */
+  quotaExhausted: 'QUOTA_EXHAUSTED',
+  /** 401: the service does not accept the API key. */
+  unauthorized: 'UNAUTHORIZED',
+  /** 403: the API key is known and may not do this. */
+  forbidden: 'FORBIDDEN',
   timeout: 'TIMEOUT',
   outOfMemory: 'OUT_OF_MEMORY',
   invalidInput: 'INVALID_INPUT',
@@ -34,12 +42,25 @@ const neverRetried: ReadonlySet<string> = new Set([
   attemptErrorCodes.resultTooLarge,
 ]);
 
-export type PushBackCode =
-  typeof attemptErrorCodes.rateLimited | typeof attemptErrorCodes.unavailable;
+const pushBackCodes: ReadonlySet<string> = new Set([
+  attemptErrorCodes.rateLimited,
+  attemptErrorCodes.unavailable,
+  attemptErrorCodes.quotaExhausted,
+]);
 
-/** The service asks for fewer calls, or is away. */
-export function isPushBack(code: string): code is PushBackCode {
-  return code === attemptErrorCodes.rateLimited || code === attemptErrorCodes.unavailable;
+const denialCodes: ReadonlySet<string> = new Set([
+  attemptErrorCodes.unauthorized,
+  attemptErrorCodes.forbidden,
+]);
+
+/** The service asks for fewer calls, or is away. Later it may answer. */
+export function isPushBack(code: string): boolean {
+  return pushBackCodes.has(code);
+}
+
+/** The service refuses the API key. The task is not retried, unless its whole queue waits for that. */
+export function isDenial(code: string): boolean {
+  return denialCodes.has(code);
 }
 
 export function isRetriable(error: AttemptError): boolean {

@@ -39,12 +39,16 @@ export type Standing =
   /** `untilMs`: when probes that nobody has reported are given up, and it gets others. */
   | { readonly kind: 'tried'; readonly probesLeft: number; readonly untilMs: number };
 
+const { rateLimited, quotaExhausted, forbidden } = attemptErrorCodes;
+const neverTheWorkers: ReadonlySet<string> = new Set([rateLimited, quotaExhausted, forbidden]);
+
 /**
  * A task that can't be done is not its worker's fault, nor is a service that says "slow down". All
- * else may be: a timeout or a service out of reach too, when others reach it.
+ * else may be: a timeout, a service out of reach or an API key that is refused too, when others
+ * succeed.
  */
 export function countsAgainstWorker(error: AttemptError): boolean {
-  return isRetriable(error) && error.code !== attemptErrorCodes.rateLimited;
+  return isRetriable(error) && !neverTheWorkers.has(error.code);
 }
 
 /**

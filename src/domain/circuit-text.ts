@@ -5,6 +5,9 @@ export type CircuitState = 'closed' | 'open' | 'half_open';
 
 const reasons: Readonly<Record<PushBack, string>> = {
   rate_limited: 'its service says that it gets too many requests',
+  quota_exhausted: 'the account at its service has no quota left',
+  unauthorized: 'its service refuses the API key (401)',
+  forbidden: 'its service forbids what the API key asks for (403)',
   unavailable: 'its service is not available',
 };
 

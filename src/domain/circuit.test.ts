@@ -21,18 +21,45 @@ import {
   type Standing,
 } from './circuit.js';
 import { defaultQueueSettings, type RateLimit } from './queue-settings.js';
+import { noRefusals } from './refusals.js';
 import { bucketShape, refilled, reshaped, spent, waitMsFor } from './token-bucket.js';
 
 const startMs = Date.UTC(2030, 0, 1);
 const minuteMs = 60_000;
-const fresh: Standing = { circuit: closed, streak: 0 };
+const fresh = standingAt(closed);
 const answered: Answer = { kind: 'answered' };
+const pushBacks: readonly PushBack[] = [
+  'rate_limited',
+  'unavailable',
+  'quota_exhausted',
+  'unauthorized',
+  'forbidden',
+];
 const missed = (begunMs = startMs): Ended => ended('unavailable', begunMs);
 const limited = (retryAfterMs = 0, begunMs = startMs): Ended =>
   ended('rate_limited', begunMs, retryAfterMs);
 
-function ended(kind: PushBack, begunMs: number, retryAfterMs = 0): Ended {
-  return { begunMs, answer: { kind, retryAfterMs } };
+function standingAt(circuit: Circuit, streak = 0): Standing {
+  return { circuit, streak, refusals: noRefusals, answeredMs: null };
+}
+
+/** Each of another task, unless it is named. */
+let tasks = 0;
+function newTask(): string {
+  tasks += 1;
+  return `task-${String(tasks)}`;
+}
+
+function ended(kind: PushBack, begunMs: number, retryAfterMs = 0, taskId = newTask()): Ended {
+  return { taskId, begunMs, answer: { kind, retryAfterMs } };
+}
+
+function wellEnded(begunMs = startMs, taskId = newTask()): Ended {
+  return { taskId, begunMs, answer: answered };
+}
+
+function silent(begunMs = startMs): Ended {
+  return { taskId: newTask(), begunMs, answer: null };
 }
 
 function openCircuit(change: Partial<Circuit & { kind: 'open' }> = {}): Circuit & { kind: 'open' } {
@@ -49,7 +76,7 @@ function recovering(
 }
 
 function after(circuit: Circuit, end: Ended, nowMs = startMs, streak = 0): Circuit {
-  return heed({ circuit, streak }, end, nowMs).circuit;
+  return heed(standingAt(circuit, streak), end, nowMs).circuit;
 }
 
 describe('R-RE9: what an attempt says about the service', () => {
@@ -79,20 +106,23 @@ describe('R-RE9: what an attempt says about the service', () => {
 });
 
 describe('R-RE9: opening', () => {
-  it('a 429 opens at once, until the time it names, or for a second', () => {
-    expect(after(closed, limited(7_000))).toMatchObject({
+  it('429 to three different tasks in a row opens it, until the time it names, or for a second', () => {
+    const three = (retryAfterMs?: number) =>
+      heedAll(fresh, [limited(), limited(), limited(retryAfterMs)], startMs).circuit;
+    expect(three(7_000)).toMatchObject({
       kind: 'open',
       reason: 'rate_limited',
       untilMs: startMs + 7_000,
       trips: 0,
     });
-    expect(after(closed, limited())).toMatchObject({ untilMs: startMs + 1_000 });
+    expect(three()).toMatchObject({ untilMs: startMs + 1_000 });
+    expect(heedAll(fresh, [limited(), limited()], startMs).circuit).toBe(closed);
   });
 
   it('an absence opens at the fifth in a row, for half a minute; an answer starts anew', () => {
     const four = Array.from({ length: streakToOpen - 1 }, () => missed());
-    const answer: Ended = { begunMs: startMs, answer: answered };
-    const silence: Ended = { begunMs: startMs, answer: null };
+    const answer = wellEnded();
+    const silence = silent();
     expect(heedAll(fresh, four, startMs)).toMatchObject({ circuit: closed, streak: 4 });
     expect(heedAll(fresh, [...four, answer, ...four], startMs).circuit).toBe(closed);
     const { circuit, streak } = heedAll(fresh, [...four, silence, missed()], startMs);
@@ -114,8 +144,223 @@ describe('R-RE9: opening', () => {
     const { excuses } = heedAll(fresh, ends, startMs);
     expect(excuses.slice(0, 4)).toEqual([null, null, null, null]);
     expect(excuses.slice(4)).toEqual(Array(36).fill({ restMs: 0 }));
-    const own: Ended = { begunMs: startMs, answer: answered };
-    expect(heedAll({ circuit: openCircuit(), streak: 0 }, [own], startMs).excuses).toEqual([null]);
+    const { excuses: own } = heedAll(standingAt(openCircuit()), [wellEnded()], startMs);
+    expect(own).toEqual([null]);
+  });
+});
+
+describe('R-RE9: a key or an account that the service refuses', () => {
+  const denied = (kind: PushBack, taskId = newTask()) => ended(kind, startMs, 0, taskId);
+
+  it('the first 401 opens it, for half a minute; of a key that was just accepted the second does', () => {
+    expect(after(closed, denied('unauthorized'))).toMatchObject({
+      kind: 'open',
+      reason: 'unauthorized',
+      untilMs: startMs + 30_000,
+    });
+    const known = { ...fresh, answeredMs: startMs - 59_999 };
+    const one = heedAll(known, [denied('unauthorized')], startMs);
+    expect(one.circuit).toBe(closed);
+    expect(heedAll(one, [denied('unauthorized')], startMs).circuit).toMatchObject({
+      reason: 'unauthorized',
+    });
+    const long = { ...fresh, answeredMs: startMs - 60_000 };
+    expect(heedAll(long, [denied('unauthorized')], startMs).circuit.kind).toBe('open');
+  });
+
+  it.each<[PushBack, number]>([
+    ['forbidden', 3],
+    ['quota_exhausted', 3],
+  ])('%s opens it when %d different tasks in a row meet it', (kind, tasksNeeded) => {
+    const ends = Array.from({ length: tasksNeeded }, () => denied(kind));
+    expect(heedAll(fresh, ends.slice(1), startMs).circuit).toBe(closed);
+    expect(heedAll(fresh, ends, startMs).circuit).toMatchObject({ kind: 'open', reason: kind });
+    const parted = [...ends.slice(1), wellEnded(startMs), ...ends.slice(1)];
+    expect(heedAll(fresh, parted, startMs).circuit).toMatchObject({ kind: 'closed' });
+    const [first = denied(kind)] = ends;
+    expect(heedAll(fresh, [first, first, first, first], startMs).circuit).toBe(closed);
+  });
+
+  it('the task that shows a refused key ends, those that meet it later wait', () => {
+    const ends = [1, 2, 3, 4].map(() => denied('unauthorized'));
+    const { excuses } = heedAll(fresh, ends, startMs);
+    expect(excuses).toEqual([null, { restMs: 0 }, { restMs: 0 }, { restMs: 0 }]);
+    const standing = standingAt(openCircuit({ reason: 'unauthorized' }));
+    const probe = ended('unauthorized', startMs + 30_000);
+    const { circuit, excuses: rests } = heedAll(standing, [probe], startMs + 30_000);
+    expect(circuit).toMatchObject({ kind: 'open', trips: 1, untilMs: startMs + 90_000 });
+    expect(rests).toEqual([{ restMs: 61_000 }]);
+  });
+
+  it('a 403 of one task shows that the service is back, and ends that task', () => {
+    const { circuit, excuses } = heedAll(
+      standingAt(openCircuit()),
+      [ended('forbidden', startMs + 30_000)],
+      startMs + 30_000,
+    );
+    expect(circuit.kind).toBe('recovering');
+    expect(excuses).toEqual([null]);
+  });
+
+  it('a worker whose own key is refused does not stop the queue in recovery before it is benched', () => {
+    const standing = standingAt(recovering({ reason: 'unauthorized' }));
+    const four = [1, 2, 3, 4].map(() => denied('unauthorized'));
+    const { circuit, excuses } = heedAll(standing, four, startMs + 5);
+    expect(circuit).toBe(standing.circuit);
+    expect(excuses).not.toContain(null);
+  });
+});
+
+describe('R-RE9: a task that is refused while others are answered', () => {
+  const poisoned = (begunMs: number) => ended('rate_limited', begunMs, 0, 'poisoned');
+  const secondMs = 1_000;
+
+  it('never stops its queue, is put off three times, and pays from then on', () => {
+    let standing: Standing = fresh;
+    const paid: boolean[] = [];
+    for (let second = 0; second < 8; second += 1) {
+      const nowMs = startMs + second * secondMs;
+      const ends = [poisoned(nowMs), wellEnded(nowMs), wellEnded(nowMs)];
+      const heard = heedAll(standing, ends, nowMs);
+      expect(heard.circuit).toBe(closed);
+      paid.push(heard.excuses[0] === null);
+      standing = heard;
+    }
+    expect(paid).toEqual([false, false, false, true, true, true, true, true]);
+  });
+
+  it('pays as well when the others are done, and it is the last of its queue', () => {
+    const others = heedAll(fresh, [poisoned(startMs), wellEnded(startMs + 1)], startMs + 1);
+    let standing: Standing = others;
+    const paid = [2, 3, 4, 5].map((second) => {
+      const nowMs = startMs + second * secondMs;
+      const heard = heedAll(standing, [poisoned(nowMs)], nowMs);
+      standing = heard;
+      return heard.excuses[0] === null;
+    });
+    expect(paid).toEqual([false, false, true, true]);
+  });
+
+  it('is put off ten times when it is the last of its queue, and others were answered before it', () => {
+    const calls = (answeredMs: number) => {
+      let standing: Standing = { ...fresh, answeredMs };
+      return Array.from({ length: 20 }, (_, minute) => {
+        const nowMs = startMs + minute * minuteMs;
+        const heard = heedAll(standing, [poisoned(nowMs)], nowMs);
+        standing = heard;
+        return heard.excuses[0];
+      });
+    };
+    expect(calls(startMs - 59_999).indexOf(null)).toBe(10);
+    expect(calls(startMs - 60_000).indexOf(null)).toBe(-1);
+  });
+
+  it('never pays when it was alone from the beginning, and is asked less and less often', () => {
+    let standing: Standing = fresh;
+    const rests = Array.from({ length: 9 }, (_, second) => {
+      const heard = heedAll(standing, [poisoned(startMs + second)], startMs + second);
+      standing = heard;
+      return heard.excuses[0]?.restMs;
+    });
+    expect(rests).toEqual([0, 2_000, 4_000, 8_000, 16_000, 32_000, 60_000, 60_000, 60_000]);
+    expect(standing.circuit).toBe(closed);
+  });
+
+  it('does not pay for answers to calls that began before it was refused', () => {
+    let standing: Standing = fresh;
+    for (let second = 0; second < 9; second += 1) {
+      const nowMs = startMs + second * secondMs;
+      const heard = heedAll(standing, [poisoned(nowMs), wellEnded(startMs - 1)], nowMs);
+      expect(heard.excuses[0]).not.toBeNull();
+      standing = heard;
+    }
+  });
+
+  it('stops no recovery but the first', () => {
+    const nowMs = startMs + 5;
+    const slow = recovering({ reason: 'rate_limited', slots: 4 });
+    const { refusals, circuit } = heedAll(standingAt(slow), [poisoned(startMs)], nowMs);
+    expect(circuit.kind).toBe('open');
+    let standing: Standing = { ...fresh, refusals, circuit: slow };
+    for (let second = 1; second < 6; second += 1) {
+      const atMs = nowMs + second * secondMs;
+      standing = heedAll(standing, [wellEnded(atMs), poisoned(atMs)], atMs);
+      expect(standing.circuit).toBe(slow);
+    }
+  });
+
+  it('whoever else is refused, answered or silent: one task alone never opens a closed circuit', () => {
+    const step = fc.record({
+      what: fc.constantFrom<'poisoned' | 'answered' | 'silent'>('poisoned', 'answered', 'silent'),
+      afterMs: fc.integer({ min: 0, max: 5_000 }),
+      ageMs: fc.integer({ min: 0, max: 60_000 }),
+    });
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 80 }), (steps) => {
+        let standing: Standing = fresh;
+        let nowMs = startMs;
+        let refusedTimes = 0;
+        let answeredSince = false;
+        for (const { what, afterMs, ageMs } of steps) {
+          nowMs += afterMs;
+          const begunMs = nowMs - ageMs;
+          const end =
+            what === 'poisoned'
+              ? poisoned(begunMs)
+              : what === 'answered'
+                ? wellEnded(begunMs)
+                : silent(begunMs);
+          const { excuses, ...heard } = heedAll(standing, [end], nowMs);
+          standing = heard;
+          expect(standing.circuit).toBe(closed);
+          if (what === 'answered') {
+            answeredSince ||= refusedTimes > 0 && begunMs >= firstRefusedMs(standing);
+          }
+          if (what !== 'poisoned') continue;
+          refusedTimes += 1;
+          // It pays exactly from the fourth time on, if others were answered since the first.
+          if (refusedTimes <= 10) {
+            expect(excuses[0] === null).toBe(refusedTimes > 3 && answeredSince);
+          }
+        }
+      }),
+    );
+  });
+
+  function firstRefusedMs({ refusals }: Standing): number {
+    return refusals.tasks.get('poisoned')?.sinceMs ?? Infinity;
+  }
+
+  it('a service that refuses everybody is stopped at the third, and nobody pays', () => {
+    const orders = fc.array(fc.integer({ min: 0, max: 6 }), { minLength: 3, maxLength: 40 });
+    fc.assert(
+      fc.property(orders, fc.constantFrom('rate_limited', 'quota_exhausted'), (order, kind) => {
+        const ends = order.map((task) => ended(kind, startMs, 0, String(task)));
+        const { circuit, excuses } = heedAll(fresh, ends, startMs);
+        expect(circuit.kind).toBe(new Set(order).size >= 3 ? 'open' : 'closed');
+        expect(excuses).not.toContain(null);
+      }),
+    );
+  });
+
+  it('ten of them among a hundred and twenty pay all, and stop nothing in the end', () => {
+    let standing: Standing = fresh;
+    const ids = Array.from({ length: 10 }, (_, index) => `poisoned-${String(index)}`);
+    let paid = 0;
+    for (let round = 0; round < 12; round += 1) {
+      const nowMs = startMs + round * secondMs;
+      const ends = ids.flatMap((taskId) => {
+        const good = Array.from({ length: round < 2 ? 6 : 0 }, () => wellEnded(nowMs));
+        return [ended('rate_limited', nowMs, 0, taskId), ...good];
+      });
+      const heard = heedAll(standing, ends, nowMs);
+      standing = heard;
+      expect(heard.circuit).toBe(closed);
+      paid += heard.excuses.filter((excuse, index) => {
+        return excuse === null && ends[index]?.answer?.kind === 'rate_limited';
+      }).length;
+    }
+    expect(paid).toBe(9 * 10);
   });
 });
 
@@ -126,7 +371,7 @@ describe('R-RE9: while it is open', () => {
     const circuit = openCircuit();
     for (const nowMs of [startMs + 1, untilMs - 1, untilMs + 1]) {
       expect(after(circuit, missed(startMs), nowMs)).toBe(circuit);
-      expect(after(circuit, { begunMs: startMs, answer: answered }, nowMs)).toBe(circuit);
+      expect(after(circuit, wellEnded(), nowMs)).toBe(circuit);
     }
   });
 
@@ -156,20 +401,19 @@ describe('R-RE9: while it is open', () => {
 
   it('a probe that is answered, well or not, begins the recovery', () => {
     const nowMs = untilMs + 2_000;
-    expect(after(openCircuit({ trips: 2 }), { begunMs: untilMs, answer: answered }, nowMs)).toEqual(
+    expect(after(openCircuit({ trips: 2 }), wellEnded(untilMs), nowMs)).toEqual(
       recovering({ sinceMs: nowMs, trips: 2 }),
     );
   });
 
   it('every probe of a turn that fails rests until others have had theirs', () => {
-    const standing = { circuit: openCircuit(), streak: 0 };
+    const standing = standingAt(openCircuit());
     const { excuses } = heedAll(standing, [missed(untilMs), missed(untilMs)], untilMs + 5);
     expect(excuses).toEqual([{ restMs: 61_000 }, { restMs: 61_000 }]);
   });
 
   it('a probe that ran out of time costs nothing, and rests until after the next ones', () => {
-    const silent = (begunMs: number): Ended => ({ begunMs, answer: null });
-    const standing = { circuit: openCircuit(), streak: 0 };
+    const standing = standingAt(openCircuit());
     const { circuit, excuses } = heedAll(
       standing,
       [silent(untilMs), silent(startMs)],
@@ -181,7 +425,7 @@ describe('R-RE9: while it is open', () => {
   });
 
   it('the two probes of one turn are one trip', () => {
-    const standing = { circuit: openCircuit(), streak: 0 };
+    const standing = standingAt(openCircuit());
     const { circuit } = heedAll(standing, [missed(untilMs), missed(untilMs)], untilMs + 5);
     expect(circuit).toMatchObject({ trips: 1 });
   });
@@ -192,7 +436,7 @@ describe('R-RE9: while it is open', () => {
     const renewed = afterTime(circuit, untilMs + probePatienceMs);
     expect(renewed).toEqual({ ...circuit, probesAtMs: untilMs + probePatienceMs });
     expect(afterTime(renewed, untilMs + 2 * probePatienceMs - 1)).toBe(renewed);
-    const slow: Ended = { begunMs: untilMs, answer: answered };
+    const slow = wellEnded(untilMs);
     expect(after(renewed, slow, untilMs + 45_000).kind).toBe('recovering');
   });
 
@@ -215,22 +459,26 @@ describe('R-RE9: recovering', () => {
     expect(afterTime(circuit, startMs + minuteMs)).toBe(closed);
   });
 
-  it('a 429 opens it again, to go on with half as many, but not one that began before', () => {
+  it('429 to two tasks in a row opens it again, to go on with half as many, but not of calls from before', () => {
     const circuit = recovering({ reason: 'rate_limited', trips: 4 });
     const nowMs = startMs + 5;
-    expect(after(circuit, limited(0, startMs), nowMs)).toMatchObject({
+    const two = (change: object, ...ends: Ended[]) =>
+      heedAll(standingAt({ ...circuit, ...change }), ends, nowMs).circuit;
+    expect(two({}, limited(0, startMs), limited(0, startMs))).toMatchObject({
       kind: 'open',
       untilMs: nowMs + 1_000,
       trips: 0,
       slots: 20,
     });
-    expect(after({ ...circuit, slots: 1 }, limited(0, startMs), nowMs)).toMatchObject({ slots: 1 });
-    expect(after(circuit, limited(60_000, startMs - 1), nowMs)).toBe(circuit);
+    expect(two({ slots: 1 }, limited(), limited())).toMatchObject({ slots: 1 });
+    const before = [limited(60_000, startMs - 1), limited(60_000, startMs - 1)];
+    expect(two({}, ...before)).toEqual(circuit);
+    expect(two({}, limited(), wellEnded(nowMs), limited())).toEqual(circuit);
   });
 
   it('a lone absence does not open it again, five in a row do', () => {
     const circuit = recovering();
-    const standing = { circuit, streak: 0 };
+    const standing = standingAt(circuit);
     const now = startMs + 5;
     const four = Array.from({ length: 4 }, () => missed(startMs));
     const before = Array.from({ length: 9 }, () => missed(startMs - 1));
@@ -272,7 +520,7 @@ describe('R-RE9: over a whole outage', () => {
 
   /** The next call to be answered, or the next tick of a server, whichever comes first. */
   function storm(reason: PushBack, calls: Call[], newCall: (begunMs: number) => Call): number {
-    let standing: Standing = { circuit: closed, streak: streakToOpen - 1 };
+    let standing = standingAt(closed, streakToOpen - 1);
     let told: Circuit = closed;
     let probesLeft = 0;
     let begun = 0;
@@ -297,7 +545,7 @@ describe('R-RE9: over a whole outage', () => {
   const retryAfters = fc.array(fc.integer({ min: 0, max: 120 }), { minLength: 1, maxLength: 20 });
 
   it('a service that pushes back for a minute, whatever time it names, costs ten calls more', () => {
-    const reasons = fc.constantFrom<PushBack>('rate_limited', 'unavailable');
+    const reasons = fc.constantFrom(...pushBacks);
     fc.assert(
       fc.property(reasons, latencies, retryAfters, (reason, durations, seconds) => {
         let calls = 0;
@@ -308,8 +556,9 @@ describe('R-RE9: over a whole outage', () => {
           return { begunMs, endsMs: begunMs + durationMs, retryAfterMs };
         };
         const inFlight = durations.map(() => newCall(startMs - 1));
-        // One of them has just been answered.
-        inFlight.push({ begunMs: startMs - 1, endsMs: startMs, retryAfterMs: 0 });
+        // Three of them have just been answered.
+        const answer = { begunMs: startMs - 1, endsMs: startMs, retryAfterMs: 0 };
+        inFlight.push(answer, answer, answer);
         expect(storm(reason, inFlight, newCall)).toBeLessThanOrEqual(10);
       }),
       { numRuns: 100 },
@@ -326,7 +575,7 @@ describe('R-RE9: over a whole outage', () => {
       const most = probesOf(circuit) ?? maxConcurrency ?? slots;
       const calls = closedForMs(circuit, nowMs) > 0 ? 0 : most;
       const ends = Array.from({ length: calls }, (_, index): Ended => {
-        return index < allowed ? { begunMs: nowMs, answer: answered } : limited(0, nowMs);
+        return index < allowed ? wellEnded(nowMs) : limited(0, nowMs);
       });
       count.answers += Math.min(calls, allowed);
       count.refusals += Math.max(0, calls - allowed);
@@ -351,23 +600,20 @@ describe('R-RE9: over a whole outage', () => {
     const ends = fc.record({
       afterMs: fc.integer({ min: 0, max: 40_000 }),
       ageMs: fc.integer({ min: 0, max: 90_000 }),
-      kind: fc.constantFrom<'answered' | PushBack | null>(
-        'answered',
-        'rate_limited',
-        'unavailable',
-        null,
-      ),
+      kind: fc.constantFrom<'answered' | PushBack | null>('answered', ...pushBacks, null),
+      task: fc.integer({ min: 0, max: 5 }),
       retryAfterMs: fc.integer({ min: 0, max: 3_600_000 }),
     });
     fc.assert(
       fc.property(fc.array(ends, { maxLength: 60 }), (history) => {
         let standing = fresh;
         let nowMs = startMs;
-        for (const { afterMs, ageMs, kind, retryAfterMs } of history) {
+        for (const { afterMs, ageMs, kind, retryAfterMs, task } of history) {
           nowMs += afterMs;
           const answer = kind === 'answered' ? answered : kind && { kind, retryAfterMs };
           const before = standing.circuit;
-          standing = heed(standing, { begunMs: nowMs - ageMs, answer }, nowMs);
+          const taskId = String(task);
+          standing = heed(standing, { taskId, begunMs: nowMs - ageMs, answer }, nowMs);
           const { circuit } = standing;
           // What an earlier time would allow is never allowed by a later word.
           if (before.kind === 'open' && circuit.kind === 'open') {
@@ -378,7 +624,7 @@ describe('R-RE9: over a whole outage', () => {
           standing = { ...standing, circuit: afterTime(circuit, nowMs) };
         }
         nowMs += 3_600_000;
-        standing = heed(standing, { begunMs: nowMs, answer: answered }, nowMs);
+        standing = heed(standing, wellEnded(nowMs), nowMs);
         expect(afterTime(standing.circuit, nowMs + 20_000)).toBe(closed);
       }),
     );

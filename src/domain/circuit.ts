@@ -1,10 +1,20 @@
 import { attemptErrorCodes, type AttemptError } from './attempt-error.js';
 import type { QueueLimit, QueueSettings } from './queue-settings.js';
+import {
+  answeredOne,
+  differentIn,
+  noRefusals,
+  refused,
+  restMsOf,
+  suspicionOf,
+  type Refusal,
+  type Refusals,
+} from './refusals.js';
 import { maxRetryAfterSeconds, type Excuse } from './retry-policy.js';
 import { bucketShape } from './token-bucket.js';
 
-/** How a service says that it wants no calls for now: a 429, or nobody answers. */
-export type PushBack = 'rate_limited' | 'unavailable';
+/** How a service says that it wants no calls for now: it refuses them, or nobody answers. */
+export type PushBack = Refusal | 'unavailable';
 
 /**
  * Whether the service behind a queue is called. Open: nothing is taken until `untilMs`, then a few
@@ -36,15 +46,19 @@ export type Answer =
   { readonly kind: 'answered' } | { readonly kind: PushBack; readonly retryAfterMs: number };
 
 export interface Ended {
+  readonly taskId: string;
   readonly begunMs: number;
   /** Null: it says nothing. */
   readonly answer: Answer | null;
 }
 
-/** `streak`: attempts in a row that found nobody there. */
 export interface Standing {
   readonly circuit: Circuit;
+  /** Attempts in a row that found nobody there. */
   readonly streak: number;
+  readonly refusals: Refusals;
+  /** When the service last answered a task of this queue; null: not since the server started. */
+  readonly answeredMs: number | null;
 }
 
 export const closed: Circuit = { kind: 'closed' };
@@ -55,12 +69,38 @@ export const streakToOpen = 5;
 export const probePatienceMs = 30_000;
 export const recoveryStepMs = 10_000;
 
-const probes: Readonly<Record<PushBack, number>> = { rate_limited: 1, unavailable: 2 };
-const openMs: Readonly<Record<PushBack, { readonly first: number; readonly most: number }>> = {
-  rate_limited: { first: 1_000, most: 60_000 },
-  unavailable: { first: 30_000, most: 300_000 },
+interface Rule {
+  /** Different tasks in a row that open a closed circuit. */
+  readonly tasks: number;
+  /** And one that recovers, of which so many calls may run at once. */
+  readonly inRecovery: (calls: number) => number;
+  readonly probes: number;
+  readonly firstOpenMs: number;
+  readonly maxOpenMs: number;
+}
+
+/** A 429 in recovery says that the pace is still too fast. Where two may run, one of them says so. */
+const tooFast = (calls: number): number => (calls > 2 ? 2 : 1);
+/** As often as a worker fails before it is benched: it may be its own key that is refused. */
+const denied = { tasks: 3, inRecovery: () => 5 };
+const forLong = { probes: 1, firstOpenMs: 30_000, maxOpenMs: 300_000 };
+const rules: Readonly<Record<PushBack, Rule>> = {
+  rate_limited: {
+    tasks: 3,
+    inRecovery: tooFast,
+    probes: 1,
+    firstOpenMs: 1_000,
+    maxOpenMs: 60_000,
+  },
+  quota_exhausted: { tasks: 3, inRecovery: tooFast, ...forLong },
+  unauthorized: { ...denied, tasks: 1, ...forLong },
+  forbidden: { ...denied, ...forLong },
+  unavailable: { tasks: streakToOpen, inRecovery: () => streakToOpen, ...forLong, probes: 2 },
 };
-/** By step: only each so-manieth call is made. */
+/** Of a key that was accepted so shortly before, one 401 may be a task with a key of its own. */
+const knownKeyMs = 60_000;
+const tasksOfKnownKey = 2;
+/** By step: every n-th call is made. */
 const slowdowns = [4, 2] as const;
 /** The clocks of Postgres and of the ready queue may differ by this, and probes go by both. */
 const clockSlackMs = 250;
@@ -78,11 +118,19 @@ const sayNothing: ReadonlySet<string> = new Set([
   attemptErrorCodes.neverStarted,
 ]);
 
+const answers: ReadonlyMap<string, PushBack> = new Map([
+  [attemptErrorCodes.rateLimited, 'rate_limited'],
+  [attemptErrorCodes.unavailable, 'unavailable'],
+  [attemptErrorCodes.quotaExhausted, 'quota_exhausted'],
+  [attemptErrorCodes.unauthorized, 'unauthorized'],
+  [attemptErrorCodes.forbidden, 'forbidden'],
+]);
+
 export function answerOf({ code, retryAfterSeconds = 0 }: AttemptError): Answer | null {
+  const kind = answers.get(code);
+  if (kind === undefined) return sayNothing.has(code) ? null : { kind: 'answered' };
   const retryAfterMs = Math.max(0, Math.min(retryAfterSeconds, maxRetryAfterSeconds)) * 1000;
-  if (code === attemptErrorCodes.rateLimited) return { kind: 'rate_limited', retryAfterMs };
-  if (code === attemptErrorCodes.unavailable) return { kind: 'unavailable', retryAfterMs };
-  return sayNothing.has(code) ? null : { kind: 'answered' };
+  return { kind, retryAfterMs };
 }
 
 /**
@@ -90,18 +138,79 @@ export function answerOf({ code, retryAfterSeconds = 0 }: AttemptError): Answer 
  * before it opened or before it began to recover, tell nothing new: except that the service may name a
  * later time.
  */
-export function heed(standing: Standing, { begunMs, answer }: Ended, nowMs: number): Standing {
+export function heed(standing: Standing, ended: Ended, nowMs: number): Standing {
   const { circuit } = standing;
+  const { answer, begunMs } = ended;
   if (answer === null) return standing;
   if (!isTelling(circuit, begunMs)) {
     return { ...standing, circuit: postponed(circuit, answer, nowMs) };
   }
-  if (answer.kind === 'answered') return { circuit: answered(circuit, nowMs), streak: 0 };
+  if (answer.kind === 'answered' || isAnswerOfOthers(circuit, answer.kind)) {
+    return heedAnswer(standing, ended, nowMs);
+  }
+  if (circuit.kind === 'open') return open(standing, answer.kind, answer.retryAfterMs, nowMs);
+  return answer.kind === 'unavailable'
+    ? heedAbsence(standing, answer.retryAfterMs, nowMs)
+    : heedRefusal(standing, ended.taskId, answer.kind, answer.retryAfterMs, nowMs);
+}
+
+/** A 403 may concern one task only. It shows that the service is there. */
+function isAnswerOfOthers(circuit: Circuit, kind: PushBack): boolean {
+  return kind === 'forbidden' && circuit.kind === 'open' && circuit.reason !== 'forbidden';
+}
+
+function heedAnswer(standing: Standing, { taskId, begunMs }: Ended, nowMs: number): Standing {
+  return {
+    circuit: answered(standing.circuit, nowMs),
+    streak: 0,
+    refusals: answeredOne(standing.refusals, taskId, begunMs),
+    answeredMs: nowMs,
+  };
+}
+
+/** In recovery, too, a lone miss is no outage: where one call in a hundred fails, it would never end. */
+function heedAbsence(standing: Standing, retryAfterMs: number, nowMs: number): Standing {
   const streak = standing.streak + 1;
-  // In recovery, too, a lone miss is no outage: where one call in a hundred fails, it would never end.
-  const needed = answer.kind === 'rate_limited' || circuit.kind === 'open' ? 1 : streakToOpen;
-  if (streak < needed) return { circuit, streak };
-  return { circuit: opened(circuit, answer.kind, answer.retryAfterMs, nowMs), streak: 0 };
+  if (streak < streakToOpen) return { ...standing, streak };
+  return open(standing, 'unavailable', retryAfterMs, nowMs);
+}
+
+/** One task may be refused for itself. Only several different ones in a row speak for the service. */
+function heedRefusal(
+  standing: Standing,
+  taskId: string,
+  kind: Refusal,
+  retryAfterMs: number,
+  nowMs: number,
+): Standing {
+  const { answeredMs } = standing;
+  const refusals = refused(standing.refusals, kind, { taskId, nowMs, answeredMs });
+  if (suspicionOf(refusals, taskId) !== 'none') return { ...standing, refusals };
+  if (differentIn(refusals, kind) < neededTasks(standing, kind, nowMs)) {
+    return { ...standing, refusals };
+  }
+  return open({ ...standing, refusals }, kind, retryAfterMs, nowMs);
+}
+
+function neededTasks({ circuit, answeredMs }: Standing, kind: Refusal, nowMs: number): number {
+  if (circuit.kind === 'recovering') return rules[kind].inRecovery(shareOf(circuit));
+  const isKnownKey = answeredMs !== null && nowMs - answeredMs < knownKeyMs;
+  return kind === 'unauthorized' && isKnownKey ? tasksOfKnownKey : rules[kind].tasks;
+}
+
+/**
+ * The refusals that opened a closed circuit were the service's: their tasks are forgiven. Later ones are
+ * remembered: a task that is never accepted would else stop the queue in every recovery.
+ */
+function open(
+  { circuit, answeredMs, refusals }: Standing,
+  reason: PushBack,
+  retryAfterMs: number,
+  nowMs: number,
+): Standing {
+  const after = opened(circuit, reason, retryAfterMs, nowMs);
+  const known = circuit.kind === 'closed' ? noRefusals : { ...refusals, row: [] };
+  return { circuit: after, streak: 0, refusals: known, answeredMs };
 }
 
 /** After attempts in the order of their reports, with the excuse of each: null when it has none. */
@@ -114,7 +223,7 @@ export function heedAll(
   const excuses = ended.map((end) => {
     const before = after;
     after = heed(before, end, nowMs);
-    return excuseOf(before.circuit, after.circuit, end, nowMs);
+    return excuseOf(before, after, end, nowMs);
   });
   return { ...after, excuses };
 }
@@ -137,7 +246,7 @@ export function afterTime(circuit: Circuit, nowMs: number): Circuit {
 
 /** At most so many are taken before they are judged; null: no bound. */
 export function probesOf(circuit: Circuit): number | null {
-  return circuit.kind === 'open' ? probes[circuit.reason] : null;
+  return circuit.kind === 'open' ? rules[circuit.reason].probes : null;
 }
 
 /** How long nothing is taken at all. */
@@ -154,12 +263,17 @@ export function recoveryFactor(circuit: Circuit): number {
 export function settingsUnder(circuit: Circuit, settings: QueueSettings): QueueSettings {
   if (circuit.kind !== 'recovering') return settings;
   const slowdown = slowdowns[circuit.step];
-  const share = Math.max(1, Math.ceil(circuit.slots / slowdown));
+  const share = shareOf(circuit);
   return {
     ...settings,
     maxConcurrency: Math.min(settings.maxConcurrency ?? share, share),
     limits: settings.limits.map((limit) => slowed(limit, slowdown)),
   };
+}
+
+/** How many may run at once while it recovers. */
+function shareOf({ slots, step }: Circuit & { kind: 'recovering' }): number {
+  return Math.max(1, Math.ceil(slots / slowdowns[step]));
 }
 
 /** The same number in a longer window, so that it stays whole. A window too long to count in stays. */
@@ -188,8 +302,9 @@ function answered(circuit: Circuit, nowMs: number): Circuit {
 
 function opened(circuit: Circuit, reason: PushBack, retryAfterMs: number, nowMs: number): Open {
   const { trips, slots } = troubleAgain(circuit, reason);
-  const { first, most } = openMs[reason];
-  const untilMs = Math.ceil(nowMs + Math.max(retryAfterMs, Math.min(first * 2 ** trips, most)));
+  const { firstOpenMs, maxOpenMs } = rules[reason];
+  const openMs = Math.max(retryAfterMs, Math.min(firstOpenMs * 2 ** trips, maxOpenMs));
+  const untilMs = Math.ceil(nowMs + openMs);
   return { kind: 'open', reason, trips, slots, untilMs, probesAtMs: untilMs };
 }
 
@@ -219,12 +334,37 @@ function postponed(circuit: Circuit, answer: Answer, nowMs: number): Circuit {
  * failed lets others go first: else the oldest task alone would be asked again and again, and if it is
  * what breaks the service, the queue would never go on.
  */
-function excuseOf(before: Circuit, after: Circuit, ended: Ended, nowMs: number): Excuse | null {
-  const { answer, begunMs } = ended;
-  if (answer === null) return excuseOfSilent(before, begunMs, nowMs);
-  if (answer.kind === 'answered' || after.kind === 'closed') return null;
+function excuseOf(before: Standing, after: Standing, ended: Ended, nowMs: number): Excuse | null {
+  const { answer, begunMs, taskId } = ended;
+  if (answer === null) return excuseOfSilent(before.circuit, begunMs, nowMs);
+  switch (answer.kind) {
+    case 'answered':
+      return null;
+    case 'unauthorized':
+    case 'forbidden':
+      if (!isKnownTrouble(before.circuit, after.circuit, answer.kind)) return null;
+      break;
+    case 'unavailable':
+      if (after.circuit.kind === 'closed') return null;
+      break;
+    case 'rate_limited':
+    case 'quota_exhausted':
+      if (after.circuit.kind === 'open') break;
+      if (suspicionOf(after.refusals, taskId) === 'convicted') return null;
+      return { restMs: restMsOf(after.refusals, taskId) };
+  }
+  return { restMs: probeRestMsOf(before.circuit, after.circuit, begunMs, nowMs) };
+}
+
+/** The task that shows that a key is refused ends with that; those that meet it later wait. */
+function isKnownTrouble(before: Circuit, after: Circuit, kind: PushBack): boolean {
+  if (before.kind === 'closed' || after.kind === 'closed') return false;
+  return before.reason === kind || after.reason === kind;
+}
+
+function probeRestMsOf(before: Circuit, after: Circuit, begunMs: number, nowMs: number): number {
   const isProbe = before.kind === 'open' && after.kind === 'open' && mayBeProbe(before, begunMs);
-  return { restMs: isProbe ? closedForMs(after, nowMs) + probeRestMs : 0 };
+  return isProbe ? closedForMs(after, nowMs) + probeRestMs : 0;
 }
 
 /** A probe that ran out of time may have met a service that hangs: it was sent to find that out. */

@@ -9,11 +9,21 @@ import {
   maxDeferrals,
   maxRetryAfterSeconds,
   nextTimeoutSeconds,
+  type Excuse,
   type FailedAttempt,
 } from './retry-policy.js';
 
-const { rateLimited, unavailable, timeout, outOfMemory, invalidInput, resultTooLarge } =
-  attemptErrorCodes;
+const {
+  rateLimited,
+  unavailable,
+  quotaExhausted,
+  unauthorized,
+  forbidden,
+  timeout,
+  outOfMemory,
+  invalidInput,
+  resultTooLarge,
+} = attemptErrorCodes;
 const capMs = { high: 10_000, medium: 30_000, low: 60_000 };
 
 const code = fc.constantFrom(...Object.values(attemptErrorCodes), 'MODEL_SAID_NO');
@@ -61,7 +71,9 @@ describe('backoff', () => {
       fc.property(failedAttempt, random, (attempt, draw) => {
         const { error, priority, retryCount } = attempt;
         if (error.retryAfterSeconds !== undefined) return;
-        const factor = [rateLimited, unavailable].some((one) => one === error.code) ? 2 : 1;
+        const factor = [rateLimited, unavailable, quotaExhausted].some((one) => one === error.code)
+          ? 2
+          : 1;
         const leastMs = Math.min(2 ** retryCount * 1000, capMs[priority]);
         const mostMs = Math.min(2 ** retryCount * 1300, capMs[priority]);
         const delayMs = backoffMs(attempt, draw);
@@ -141,16 +153,28 @@ describe('the verdict on a failed attempt', () => {
     expect(judgeFailure(failed({ error }), 0).kind).toBe('dead_letter');
   });
 
-  it('R-RE9: RATE_LIMITED costs no retry, up to 100 times, and then counts as any failure', () => {
-    const limited = (deferrals: number, retryCount: number) =>
-      judgeFailure(failed({ code: rateLimited, deferrals, retryCount }), 0).kind;
-    expect(limited(maxDeferrals - 1, 3)).toBe('defer');
-    expect(limited(maxDeferrals, 2)).toBe('retry');
-    expect(limited(maxDeferrals, 3)).toBe('dead_letter');
+  it('R-RE9: RATE_LIMITED is excused by its queue, or costs a retry as any failure', () => {
+    const limited = (retryCount: number, isExcused: boolean) =>
+      judgeFailure(failed({ code: rateLimited, retryCount }), 0, isExcused ? { restMs: 0 } : null);
+    expect(limited(3, true).kind).toBe('defer');
+    expect(limited(2, false).kind).toBe('retry');
+    expect(limited(3, false).kind).toBe('dead_letter');
     expect(maxDeferrals).toBe(100);
   });
 
-  it('R-RE9: nor does what is excused, up to as often; it rests as long as it is told to', () => {
+  it('R-RE4: a key that is refused is not retried, unless its queue waits for that', () => {
+    for (const denied of [unauthorized, forbidden]) {
+      const judged = (excuse: Excuse | null, deferrals = 0) =>
+        judgeFailure(failed({ code: denied, deferrals }), 0, excuse);
+      expect(judged(null)).toEqual({ kind: 'dead_letter', reason: `${denied} is not retried` });
+      expect(judged({ restMs: 5_000 })).toEqual({ kind: 'defer', delayMs: 5_000 });
+      expect(judged({ restMs: 0 }, maxDeferrals).kind).toBe('dead_letter');
+      const error = { code: denied, message: 'no', retriable: false };
+      expect(judgeFailure(failed({ error }), 0, { restMs: 0 }).kind).toBe('dead_letter');
+    }
+  });
+
+  it('R-RE9: what is excused costs nothing, up to 100 times; it rests as long as it is told to', () => {
     const excused = (change: Partial<FailedAttempt>, restMs: number) =>
       judgeFailure(failed({ code: unavailable, ...change }), 0, { restMs });
     expect(excused({ retryCount: 3 }, 0)).toEqual({ kind: 'defer', delayMs: 16_000 });
@@ -162,10 +186,10 @@ describe('the verdict on a failed attempt', () => {
 
   it('R-RE4: whatever happens, a task comes to an end', () => {
     fc.assert(
-      fc.property(failedAttempt, random, (start, draw) => {
+      fc.property(failedAttempt, random, fc.boolean(), (start, draw, isExcused) => {
         let attempt: FailedAttempt = start;
         for (let attempts = 1; ; attempts += 1) {
-          const verdict = judgeFailure(attempt, draw);
+          const verdict = judgeFailure(attempt, draw, isExcused ? { restMs: 0 } : null);
           if (verdict.kind === 'dead_letter') return;
           const { retryCount, deferrals } = attempt;
           attempt =

@@ -1,4 +1,10 @@
-import { attemptErrorCodes, isPushBack, isRetriable, type AttemptError } from './attempt-error.js';
+import {
+  attemptErrorCodes,
+  isDenial,
+  isPushBack,
+  isRetriable,
+  type AttemptError,
+} from './attempt-error.js';
 import type { Priority } from './priority.js';
 
 export const defaultMaxRetries: Readonly<Record<Priority, number>> = { high: 5, medium: 3, low: 2 };
@@ -38,7 +44,7 @@ export type Verdict =
   | { readonly kind: 'defer'; readonly delayMs: number }
   | { readonly kind: 'dead_letter'; readonly reason: string };
 
-/** Its service is in trouble, and that is known: it comes back at no cost, `restMs` later at least. */
+/** It is not the task's fault, as far as is known: it comes back at no cost, `restMs` later at least. */
 export interface Excuse {
   readonly restMs: number;
 }
@@ -50,11 +56,12 @@ export function judgeFailure(
   excuse: Excuse | null = null,
 ): Verdict {
   const { error } = attempt;
-  if (!isRetriable(error)) return { kind: 'dead_letter', reason: `${error.code} is not retried` };
-  const isExcused = excuse !== null || error.code === attemptErrorCodes.rateLimited;
-  if (isExcused && attempt.deferrals < maxDeferrals) {
-    const delayMs = Math.max(backoffMs(attempt, random), excuse?.restMs ?? 0);
-    return { kind: 'defer', delayMs };
+  const isExcused = excuse !== null && attempt.deferrals < maxDeferrals;
+  if (!isRetriable(error) || (isDenial(error.code) && !isExcused)) {
+    return { kind: 'dead_letter', reason: `${error.code} is not retried` };
+  }
+  if (isExcused) {
+    return { kind: 'defer', delayMs: Math.max(backoffMs(attempt, random), excuse.restMs) };
   }
   if (attempt.retryCount >= attempt.maxRetries) {
     return { kind: 'dead_letter', reason: `all ${String(attempt.maxRetries)} retries are spent` };

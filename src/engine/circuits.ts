@@ -1,27 +1,43 @@
-import { attemptErrorCodes, type AttemptError } from '../domain/attempt-error.js';
-import { afterTime, answerOf, heedAll, type Circuit, type Ended } from '../domain/circuit.js';
-import type { WorkerId } from '../domain/ids.js';
+import { isDenial, isPushBack, type AttemptError } from '../domain/attempt-error.js';
+import {
+  afterTime,
+  answerOf,
+  heedAll,
+  type Answer,
+  type Circuit,
+  type Ended,
+  type Standing,
+} from '../domain/circuit.js';
+import type { TaskId, WorkerId } from '../domain/ids.js';
+import { forgotten, isEmpty, noRefusals, refusedElsewhere } from '../domain/refusals.js';
 import type { Excuse } from '../domain/retry-policy.js';
 import { changeCircuit, type ConfiguredRow } from '../store/queues.js';
 import { approximateNow, type EngineContext } from './context.js';
-import type { News } from './news.js';
+import type { Item, News } from './news.js';
 import { PushedBack } from './pushed-back.js';
 import type { QueueDirectory } from './queue-directory.js';
 
-const maxStreaks = 10_000;
+const maxQueues = 10_000;
 const maxTries = 5;
 
 interface Succeeded {
+  readonly taskId: TaskId;
   readonly queue: string;
   readonly runMs: number;
 }
 
 interface Failed {
+  readonly taskId: TaskId;
   readonly queue: string;
   readonly workerId: WorkerId;
   readonly begunAt: Date;
   readonly error: AttemptError;
 }
+
+/** What is remembered of a queue, as far as it was reported to this server. */
+type Doubt = Omit<Standing, 'circuit' | 'answeredMs'>;
+
+const noDoubt: Doubt = { streak: 0, refusals: noRefusals };
 
 type EndedIn = Ended & { readonly queue: string };
 
@@ -43,8 +59,9 @@ export interface CircuitParts {
 export class Circuits {
   readonly #context: EngineContext;
   readonly #parts: CircuitParts;
-  /** By queue: attempts in a row, as far as they were reported to this server, that found nobody there. */
-  readonly #streaks = new Map<string, number>();
+  /** By queue, those that have any: failures in a row, and tasks that were refused. */
+  readonly #doubts = new Map<string, Doubt>();
+  readonly #answeredMs = new Map<string, number>();
   readonly #pushedBack = new PushedBack();
 
   constructor(context: EngineContext, parts: CircuitParts) {
@@ -63,12 +80,15 @@ export class Circuits {
 
   /** Costs a look into memory while all is well. */
   async succeeded(ended: readonly Succeeded[]): Promise<void> {
-    const telling = ended.filter(({ queue }) => this.#isInDoubt(queue));
-    if (telling.length === 0) return;
     const nowMs = this.#nowMs();
+    const telling = ended.filter(({ queue }) => {
+      this.#noteAnswered(queue, nowMs);
+      return this.#isInDoubt(queue);
+    });
+    if (telling.length === 0) return;
     await this.#hearAll(
-      telling.map(({ queue, runMs }) => {
-        return { queue, begunMs: nowMs - runMs, answer: { kind: 'answered' } };
+      telling.map(({ taskId, queue, runMs }) => {
+        return { taskId, queue, begunMs: nowMs - runMs, answer: { kind: 'answered' } };
       }),
     );
   }
@@ -79,14 +99,33 @@ export class Circuits {
    */
   async failed(ended: readonly Failed[]): Promise<(Excuse | null)[]> {
     const excuses = await this.#hearAll(
-      ended.map(({ queue, begunAt, error }) => {
-        return { queue, begunMs: begunAt.getTime(), answer: answerOf(error) };
+      ended.map(({ taskId, queue, begunAt, error }) => {
+        return { taskId, queue, begunMs: begunAt.getTime(), answer: answerOf(error) };
       }),
     );
-    ended.forEach(({ queue, workerId }, index) => {
+    ended.forEach(({ queue, workerId, taskId, error }, index) => {
       if (excuses[index] !== null) this.#pushedBack.note(queue, workerId);
+      const isOpen = this.#parts.queues.circuitOf(queue).kind === 'open';
+      if (isRefused(answerOf(error)) && !isOpen)
+        this.#parts.news.tell({ kind: 'refused', queue, taskId });
     });
     return excuses;
+  }
+
+  /** By the service, as another server was told. */
+  heardRefused({ queue, taskId }: Item & { kind: 'refused' }): void {
+    const doubt = this.#doubts.get(queue) ?? noDoubt;
+    const answeredMs = this.#answeredMs.get(queue) ?? null;
+    const nowMs = this.#nowMs();
+    const refusals = refusedElsewhere(doubt.refusals, { taskId, nowMs, answeredMs });
+    this.#setDoubt(queue, { ...doubt, refusals });
+  }
+
+  /** What was remembered of a task that has ended as a dead letter. */
+  forget(queue: string, taskId: TaskId): void {
+    const doubt = this.#doubts.get(queue);
+    if (doubt === undefined) return;
+    this.#setDoubt(queue, { ...doubt, refusals: forgotten(doubt.refusals, taskId) });
   }
 
   /** How long a worker that asks for work lets others go first; see `PushedBack`. */
@@ -98,7 +137,7 @@ export class Circuits {
   /** While it is known that the service does not answer, that is not the fault of who asked. */
   isOutage(queue: string, error: AttemptError): boolean {
     const isOpen = this.#parts.queues.circuitOf(queue).kind === 'open';
-    return isOpen && error.code === attemptErrorCodes.unavailable;
+    return isOpen && (isPushBack(error.code) || isDenial(error.code));
   }
 
   async #hearAll(ended: readonly EndedIn[]): Promise<(Excuse | null)[]> {
@@ -106,21 +145,30 @@ export class Circuits {
     await Promise.all(
       [...byQueue(ended)].map(async ([queue, ends]) => {
         const heard = await this.#carefully(() => this.#hear(queue, ends));
-        ends.forEach((end, index) => excuses.set(end, heard?.[index] ?? null));
+        ends.forEach((end, index) => {
+          excuses.set(end, heard === null ? excuseUnheard(end) : (heard[index] ?? null));
+        });
       }),
     );
     return ended.map((end) => excuses.get(end) ?? null);
   }
 
   async #hear(queue: string, ended: readonly Ended[]): Promise<readonly (Excuse | null)[]> {
-    const streak = this.#streaks.get(queue) ?? 0;
+    const known = this.#doubts.get(queue) ?? noDoubt;
+    const answeredMs = this.#answeredMs.get(queue) ?? null;
     const nowMs = this.#nowMs();
-    let heard = heedAll({ circuit: this.#parts.queues.circuitOf(queue), streak }, ended, nowMs);
-    await this.#change(queue, (circuit) => {
-      heard = heedAll({ circuit, streak }, ended, nowMs);
-      return heard.circuit;
-    });
-    this.#setStreak(queue, heard.streak);
+    const hear = (circuit: Circuit) => heedAll({ ...known, circuit, answeredMs }, ended, nowMs);
+    const circuitNow = this.#parts.queues.circuitOf(queue);
+    let heard = hear(circuitNow);
+    // Without a pause while there is nothing to write: other reports of this queue may come meanwhile.
+    if (heard.circuit !== circuitNow) {
+      await this.#change(queue, (circuit) => {
+        heard = hear(circuit);
+        return heard.circuit;
+      });
+    }
+    this.#setDoubt(queue, heard);
+    if (heard.answeredMs !== null) this.#noteAnswered(queue, heard.answeredMs);
     return heard.excuses;
   }
 
@@ -181,18 +229,25 @@ export class Circuits {
   }
 
   #isInDoubt(queue: string): boolean {
-    return this.#streaks.has(queue) || this.#parts.queues.circuitOf(queue).kind !== 'closed';
+    return this.#doubts.has(queue) || this.#parts.queues.circuitOf(queue).kind !== 'closed';
   }
 
-  #setStreak(queue: string, streak: number): void {
-    this.#streaks.delete(queue);
-    if (streak === 0) return;
-    this.#streaks.set(queue, streak);
-    if (this.#streaks.size <= maxStreaks) return;
-    for (const oldest of this.#streaks.keys()) {
-      this.#streaks.delete(oldest);
+  #setDoubt(queue: string, { streak, refusals }: Doubt): void {
+    this.#doubts.delete(queue);
+    if (streak === 0 && isEmpty(refusals)) return;
+    this.#doubts.set(queue, { streak, refusals });
+    if (this.#doubts.size <= maxQueues) return;
+    for (const oldest of this.#doubts.keys()) {
+      this.#doubts.delete(oldest);
       return;
     }
+  }
+
+  #noteAnswered(queue: string, nowMs: number): void {
+    if (this.#answeredMs.size >= maxQueues && !this.#answeredMs.has(queue)) {
+      this.#answeredMs.clear();
+    }
+    this.#answeredMs.set(queue, nowMs);
   }
 
   /** Null when Postgres or the ready queue did not answer: the next report, or tick, tries again. */
@@ -218,4 +273,13 @@ function byQueue(ended: readonly EndedIn[]): Map<string, EndedIn[]> {
     else others.push(end);
   }
   return found;
+}
+
+/** The judgement could not be made: what could be the service's fault costs nothing. */
+function excuseUnheard({ answer }: Ended): Excuse | null {
+  return isRefused(answer) ? { restMs: 0 } : null;
+}
+
+function isRefused(answer: Answer | null): boolean {
+  return answer?.kind === 'rate_limited' || answer?.kind === 'quota_exhausted';
 }

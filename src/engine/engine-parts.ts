@@ -83,6 +83,9 @@ export function joinParts(
     onFailing: (item) => {
       judge.heardFailing(item);
     },
+    onRefused: (item) => {
+      circuits.heardRefused(item);
+    },
   });
   const judge = new WorkerJudge(context, bench, news);
   const circuits = new Circuits(context, {

@@ -30,6 +30,8 @@ export type Item =
         readonly begunAgeMs: number;
       }[];
     }
+  /** The service of the queue refused this task. */
+  | { readonly kind: 'refused'; readonly queue: string; readonly taskId: TaskId }
   | { readonly kind: 'configured' }
   | { readonly kind: 'limit deleted'; readonly name: string; readonly version: number };
 
@@ -40,6 +42,7 @@ export interface NewsParts {
   readonly bench: Bench;
   readonly onBenched: (item: Item & { kind: 'benched' }) => void;
   readonly onFailing: (item: Item & { kind: 'failing' }) => void;
+  readonly onRefused: (item: Item & { kind: 'refused' }) => void;
 }
 
 /**
@@ -95,6 +98,9 @@ export class News {
       case 'failing':
         this.#parts.onFailing(item);
         return;
+      case 'refused':
+        this.#parts.onRefused(item);
+        return;
       case 'configured':
         queues.refresh().catch((error: unknown) => {
           this.#context.log.warn({ err: error }, 'could not read the settings of queues again');
@@ -112,12 +118,13 @@ const kinds: readonly string[] = [
   'buried',
   'benched',
   'failing',
+  'refused',
   'configured',
   'limit deleted',
 ];
 
 /** Whoever tells these has seen to them. */
-const onlyForOthers: ReadonlySet<string> = new Set(['configured', 'failing']);
+const onlyForOthers: ReadonlySet<string> = new Set(['configured', 'failing', 'refused']);
 
 /** Other messages on the bus are not for us. */
 function toItem(message: JsonValue): Item | null {

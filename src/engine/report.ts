@@ -127,6 +127,8 @@ export class Report {
       return { ...failedAttempt(attempt, error, this.#context.random(), 'failed', excuse), usage };
     });
     const rows = await endAttempts.end(ends);
+    for (const { queue, taskId, to } of rows)
+      if (to === 'dead_letter') circuits.forget(queue, taskId);
     const errorOf = new Map(failures.map(({ lease, error }) => [lease, error]));
     await judge.failed(
       rows.flatMap((row) => {

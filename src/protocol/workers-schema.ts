@@ -167,7 +167,7 @@ export const progressSchema = request(
 
 const reportErrorSchema = request('ReportError', {
   code: textSchema(
-    'RATE_LIMITED, UNAVAILABLE, TIMEOUT, OUT_OF_MEMORY and INVALID_INPUT are treated specially',
+    'RATE_LIMITED, UNAVAILABLE, QUOTA_EXHAUSTED, UNAUTHORIZED, FORBIDDEN, TIMEOUT, OUT_OF_MEMORY and INVALID_INPUT are treated specially',
     bounds.nameLength,
   ),
   message: Type.String({

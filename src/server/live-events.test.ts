@@ -100,7 +100,13 @@ it('R-HA3: many confinements among listeners are checked once for each queue, no
   let emit: (event: TaskEvent) => void = () => undefined;
   const live = new LiveEvents({
     api: { getStatistics: () => Promise.reject(new Error('not here')) },
-    events: { subscribe: (listener) => ((emit = listener), () => undefined) },
+    events: {
+      subscribe: () => () => undefined,
+      follow: ({ hear }) => {
+        emit = hear;
+        return { changed: () => undefined, stop: () => undefined };
+      },
+    },
     log: silentLog,
     connections: { listeners: 1_000, listenersPerKey: 1_000 },
   });

@@ -30,6 +30,46 @@ describe('R-RE4: which failures are retried', () => {
     ]);
   });
 
+  it.each(['context_length_exceeded', 'BadRequestError', 'HTTP_400'])(
+    'one by any of its names: %s',
+    (name) => {
+      const error = failure('context_length_exceeded');
+      const names = ['context_length_exceeded', 'BadRequestError', 'HTTP_400'];
+      const once = { retryCount: 1, log: silentLog, names };
+      expect(applyRetryPolicy({ codes: { [name]: 1 } }, error, once).retriable).toBe(false);
+      expect(applyRetryPolicy({ codes: { [name]: 2 } }, error, once).retriable).toBe(true);
+    },
+  );
+
+  it('by its most specific name', () => {
+    const names = ['context_length_exceeded', 'HTTP_400'];
+    const codes = { HTTP_400: 3, context_length_exceeded: false } as const;
+    const first = { retryCount: 0, log: silentLog, names };
+    expect(applyRetryPolicy({ codes }, failure('X'), first).retriable).toBe(false);
+  });
+
+  it('one that its status alone says is final, if its type says so', () => {
+    const final = failure('HTTP_404', { retriable: false });
+    const told = { log: silentLog, names: ['HTTP_404'], finalStatus: 404 };
+    const by = (policy: RetryPolicy, retryCount: number) =>
+      applyRetryPolicy(policy, final, { ...told, retryCount }).retriable;
+    expect(by({}, 0)).toBe(false);
+    expect([0, 1, 2].map((retries) => by({ codes: { HTTP_404: 2 } }, retries))).toEqual([
+      true,
+      true,
+      false,
+    ]);
+  });
+
+  it('a refused key as any error, so that its queue is not stopped', () => {
+    const denied = failure('UNAUTHORIZED');
+    const told = { retryCount: 0, log: silentLog, names: ['UNAUTHORIZED', 'HTTP_401'] };
+    const by = (policy: RetryPolicy) =>
+      applyRetryPolicy(policy, denied, { ...told, finalStatus: 401 });
+    expect(by({})).toBe(denied);
+    expect(by({ codes: { HTTP_401: 1 } })).toEqual(failure('HTTP_401'));
+  });
+
   it('any other as it says itself', () => {
     for (const code of ['OTHER', 'constructor', 'toString', '__proto__']) {
       expect(applied(policy, failure(code), 9)).toEqual(failure(code));

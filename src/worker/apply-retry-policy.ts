@@ -1,12 +1,13 @@
-import { isPushBack, isRetriable, type AttemptError } from '../domain/attempt-error.js';
+import { isDenial, isPushBack, isRetriable, type AttemptError } from '../domain/attempt-error.js';
 import { maxRetryAfterSeconds } from '../domain/retry-policy.js';
 import type { Logger } from '../runtime/log.js';
 
 /** How the tasks of one type are tried again. What it does not say is as for any task. */
 export interface RetryPolicy {
   /**
-   * By the code of the error: `false` for never, or a number: not when the task was retried as often
-   * already. It never allows more than `maxRetries`.
+   * By the error's code, the code of the SDK, the class or the HTTP status (`HTTP_400`): `false` for
+   * never, or a number: not when the task was retried as often already. It never allows more than
+   * `maxRetries`.
    */
   readonly codes?: Readonly<Record<string, false | number>>;
   /**
@@ -20,6 +21,10 @@ export interface RetryPolicy {
 export interface FailedTry {
   readonly retryCount: number;
   readonly log: Logger;
+  /** What the policy may call the error, the most specific name first; absent: its code. */
+  readonly names?: readonly string[];
+  /** The HTTP status that alone says that it is not retried: the policy may say otherwise. */
+  readonly finalStatus?: number | null;
 }
 
 /**
@@ -29,22 +34,35 @@ export interface FailedTry {
 export function applyRetryPolicy(
   { codes = {}, delaySeconds }: RetryPolicy,
   error: AttemptError,
-  { retryCount, log }: FailedTry,
+  { retryCount, log, names = [error.code], finalStatus = null }: FailedTry,
 ): AttemptError {
-  if (!isRetriable(error)) return error;
-  if (retryCount >= maxRetriesAfter(error.code, codes)) return { ...error, retriable: false };
-  if (delaySeconds === undefined || hasItsTime(error)) return error;
+  const maxRetries = maxRetriesAfter(names, codes);
+  if (retryCount >= maxRetries) return { ...error, retriable: false };
+  const judged =
+    maxRetries === Infinity || finalStatus === null ? error : allowed(error, finalStatus);
+  if (!isRetriable(judged)) return judged;
+  if (delaySeconds === undefined || hasItsTime(judged)) return judged;
   const seconds = ask(log, () =>
     typeof delaySeconds === 'function'
-      ? delaySeconds(retryCount + 1, error)
+      ? delaySeconds(retryCount + 1, judged)
       : (delaySeconds[retryCount] ?? delaySeconds.at(-1)),
   );
-  return seconds === null ? error : { ...error, retryAfterSeconds: seconds };
+  return seconds === null ? judged : { ...judged, retryAfterSeconds: seconds };
 }
 
-function maxRetriesAfter(code: string, codes: Readonly<Record<string, false | number>>): number {
-  const most = Object.hasOwn(codes, code) ? codes[code] : undefined;
+/** Infinity: the policy says nothing of it. */
+function maxRetriesAfter(
+  names: readonly string[],
+  codes: Readonly<Record<string, false | number>>,
+): number {
+  const name = names.find((one) => Object.hasOwn(codes, one));
+  const most = name === undefined ? undefined : codes[name];
   return most === false ? 0 : (most ?? Infinity);
+}
+
+/** Retried although its status says otherwise. Its queue is then not stopped for a key that is refused. */
+function allowed(error: AttemptError, status: number): AttemptError {
+  return { ...error, retriable: true, code: isDenial(error.code) ? `HTTP_${status}` : error.code };
 }
 
 function hasItsTime({ code, retryAfterSeconds }: AttemptError): boolean {

@@ -15,6 +15,7 @@ describe('R-RE4: a policy that makes no sense is refused with a sentence', () =>
     [{ codes: { WORKER_LOST: false } }, 'WORKER_LOST: the server finds this error, not a worker'],
     [{ codes: { INVALID_INPUT: 2 } }, 'retry.codes.INVALID_INPUT: it is never retried'],
     [{ codes: { RATE_LIMITED: 2 } }, 'retry.codes.RATE_LIMITED must be false'],
+    [{ codes: { HTTP_429: 2 } }, 'retry.codes.HTTP_429 must be false'],
     [{ delaySeconds: 5 }, 'delaySeconds must be a function or a list of seconds, not 5'],
     [{ delaySeconds: [] }, 'delaySeconds must be a function or a list of seconds, not []'],
     [{ delaySeconds: [1, -1] }, 'delaySeconds must hold seconds from 0 to 3600, not -1'],

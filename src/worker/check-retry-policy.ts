@@ -4,10 +4,13 @@ import { maxRetryAfterSeconds } from '../domain/retry-policy.js';
 import { isDelay } from './apply-retry-policy.js';
 import { isErrorCode } from './error-code.js';
 
-const { rateLimited, workerLost, neverStarted, capacity } = attemptErrorCodes;
+const { rateLimited, quotaExhausted, workerLost, neverStarted, capacity } = attemptErrorCodes;
 
 /** The server finds them, where no handler's policy is. */
 const codesOfTheServer: ReadonlySet<string> = new Set([workerLost, neverStarted, capacity]);
+
+/** They cost no retry while the whole service refuses. */
+const deferredCodes: ReadonlySet<string> = new Set([rateLimited, quotaExhausted, 'HTTP_429']);
 
 /** Throws a sentence about the first thing in a policy that would not do what it seems to say. */
 export function checkRetryPolicy(type: string, policy: unknown): void {
@@ -36,7 +39,7 @@ function codeFault(code: string, most: unknown): string | null {
   if (codesOfTheServer.has(code)) return `${name}: the server finds this error, not a worker`;
   if (most === false || most === 0) return null;
   if (!isCount(most)) return `${name} must be false or a number of retries, not ${shown(most)}`;
-  if (code === rateLimited) return `${name} must be false: it costs no retry that could be counted`;
+  if (deferredCodes.has(code)) return `${name} must be false: the server decides what it costs`;
   if (!isRetriable({ code, message: '', retriable: true })) return `${name}: it is never retried`;
   return null;
 }

@@ -107,7 +107,7 @@ describe('toAttemptError', () => {
           message: 'no',
           retriable: true,
           retryAfterSeconds: 1,
-          details: { n: 1 },
+          details: { status: 429, n: 1 },
         },
       ],
     ])('%s', (_, error, expected) => {
@@ -147,7 +147,7 @@ describe('toAttemptError', () => {
   it.each([
     ['a string', 'broken', 'broken'],
     ['nothing', undefined, 'undefined'],
-    ['an object', { status: 500 }, '{"status":500}'],
+    ['an object', { reason: 500 }, '{"reason":500}'],
     ['null', null, 'null'],
     ['a frozen object', Object.freeze({ a: 1 }), '{"a":1}'],
     ['a function', () => 1, '[object Function]'],

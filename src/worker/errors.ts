@@ -1,10 +1,16 @@
-import { attemptErrorCodes, isPushBack, type AttemptError } from '../domain/attempt-error.js';
+import {
+  attemptErrorCodes,
+  isDenial,
+  isPushBack,
+  type AttemptError,
+} from '../domain/attempt-error.js';
 import type { JsonValue } from '../domain/json.js';
 import { bounds } from '../protocol/bounds.js';
 import { findJsonFault } from '../protocol/json-measure.js';
 import { isDelay } from './apply-retry-policy.js';
 import { isErrorCode } from './error-code.js';
-import { findPushBack, type PushBack } from './service-errors.js';
+import { classOf, codeOfClient, isObject } from './error-fields.js';
+import { findServiceError, type ServiceError } from './service-errors.js';
 import { toJson } from './to-json.js';
 
 export interface HandlerErrorOptions {
@@ -107,39 +113,83 @@ interface SelfDescription extends Error {
   readonly details?: unknown;
 }
 
+/** What a handler threw: what is reported, and what only the worker needs to know. */
+export interface Thrown {
+  readonly error: AttemptError;
+  /** All that `retry.codes` may call it, the most specific name first. */
+  readonly names: readonly string[];
+  /** The HTTP status that alone says that it is not retried: a policy may say otherwise. */
+  readonly finalStatus: number | null;
+}
+
 /**
  * Whatever a handler throws, also a string, becomes an attempt's error. What an error says about
  * itself counts, not its class: the handler's module may have loaded another copy of this one. What
  * it does not say follows from the answer of the service that the handler called.
  */
-export function toAttemptError(thrown: unknown): AttemptError {
+export function readThrown(thrown: unknown): Thrown {
   try {
-    const pushBack = findPushBack(thrown, Date.now());
-    return thrown instanceof Error ? ofError(thrown, pushBack) : ofOther(thrown, pushBack);
+    const service = findServiceError(thrown, Date.now());
+    return thrown instanceof Error ? ofError(thrown, service) : ofOther(thrown, service);
   } catch {
     // A getter or a proxy that throws itself.
-    return { code: 'ERROR', message: 'What was thrown can not be read', retriable: true };
+    return unnamed({ code: 'ERROR', message: 'What was thrown can not be read', retriable: true });
   }
 }
 
-function ofOther(thrown: unknown, pushBack: PushBack | null): AttemptError {
-  return { code: 'ERROR', message: describe(thrown), retriable: true, ...bounded(pushBack) };
+export function toAttemptError(thrown: unknown): AttemptError {
+  return readThrown(thrown).error;
 }
 
-function ofError(error: SelfDescription, pushBack: PushBack | null): AttemptError {
+/** Of an error that was not thrown by a handler. */
+export function unnamed(error: AttemptError): Thrown {
+  return { error, names: [error.code], finalStatus: null };
+}
+
+function ofOther(thrown: unknown, service: ServiceError | null): Thrown {
+  const message = describe(thrown);
+  if (service === null) return unnamed({ code: 'ERROR', message, retriable: true });
+  const { code, finalStatus, names } = service;
+  const error = { ...told(service), code, message, retriable: isWorthIt(service) };
+  return { error, names, finalStatus };
+}
+
+function ofError(error: SelfDescription, service: ServiceError | null): Thrown {
   const { retriable, retryAfterSeconds, details } = error;
   // Any of them may have been overwritten with anything.
   const { name, message }: { name: unknown; message: unknown } = error;
   const own = codeOf(error);
-  const code = speaksForItself(error) ? own : (pushBack?.code ?? own);
-  return {
-    ...(isPushBack(code) ? bounded(pushBack) : {}),
+  const answer = service === null || speaksForItself(error) ? null : service;
+  const code = answer === null ? own : codeByAnswer(error, answer);
+  // What an error in our own terms leaves open is taken from its cause.
+  const helpful = answer ?? (isPushBack(code) ? service : null);
+  const reported: AttemptError = {
+    ...told(helpful),
     code,
     message: typeof message === 'string' && message !== '' ? cut(message) : cut(String(name)),
-    retriable: retriable !== false,
+    retriable: retriable !== false && (answer === null || isWorthIt(answer)),
     ...(isDelay(retryAfterSeconds) ? { retryAfterSeconds: asDelay(retryAfterSeconds) } : {}),
-    ...(details === undefined ? {} : keepableDetails(details)),
+    ...detailsOf(details, helpful),
   };
+  return {
+    error: reported,
+    names: [codeIn(reported.details), own, classOf({ constructor: error.constructor, name }), code]
+      .filter((one) => one !== null)
+      .concat(service?.names ?? []),
+    finalStatus: answer?.finalStatus ?? null,
+  };
+}
+
+/** A code of ours, then what the error says, then what the service said. */
+function codeByAnswer({ code }: SelfDescription, answer: ServiceError): string {
+  const isOwn =
+    !engineCodes.has(answer.code) && isErrorCode(code) && codeOfClient({ code }) === null;
+  return isOwn ? code : answer.code;
+}
+
+/** A key that is refused now may be accepted later: whether that is waited for, the server decides. */
+function isWorthIt({ code, finalStatus }: ServiceError): boolean {
+  return finalStatus === null || isDenial(code);
 }
 
 /** In our own terms: with a code that the engine knows, or a word on whether to try again. */
@@ -147,9 +197,23 @@ function speaksForItself({ code, retriable }: SelfDescription): boolean {
   return typeof retriable === 'boolean' || (typeof code === 'string' && engineCodes.has(code));
 }
 
-function bounded(pushBack: PushBack | null): Partial<PushBack> {
-  if (pushBack?.retryAfterSeconds === undefined) return pushBack ?? {};
-  return { ...pushBack, retryAfterSeconds: asDelay(pushBack.retryAfterSeconds) };
+function told(service: ServiceError | null): Pick<AttemptError, 'retryAfterSeconds' | 'details'> {
+  if (service === null) return {};
+  const { details, retryAfterSeconds: seconds } = service;
+  return { details, ...(seconds === undefined ? {} : { retryAfterSeconds: asDelay(seconds) }) };
+}
+
+/** The error's own, beside the status and the code of the answer. */
+function detailsOf(own: unknown, service: ServiceError | null): { details?: JsonValue } {
+  if (own === undefined || own === null) return {};
+  const { details } = keepableDetails(own);
+  if (details === undefined || service === null) return details === undefined ? {} : { details };
+  const isPlain = isObject(details) && !Array.isArray(details);
+  return { details: { ...service.details, ...(isPlain ? details : { details }) } };
+}
+
+function codeIn(details: JsonValue | undefined): string | null {
+  return isObject(details) && isErrorCode(details.code) ? details.code : null;
 }
 
 export function cut(message: string): string {

@@ -9,9 +9,12 @@ import { applyRetryPolicy } from './apply-retry-policy.js';
 import {
   cut,
   keepableDetails,
+  readThrown,
   TaskAbortedError,
   toAttemptError,
+  unnamed,
   type AbortCause,
+  type Thrown,
 } from './errors.js';
 import type { HandlerContext, TaskHandler } from './handler.js';
 import { checkInput, summary } from './input-schema.js';
@@ -36,7 +39,7 @@ interface Attempt {
   readonly assignment: Assignment;
   /** The parameters, then what the schema made of them, then what the handler returned. */
   readonly value: unknown;
-  readonly failure: AttemptError | null;
+  readonly failure: Thrown | null;
 }
 
 /** One attempt, from its parameters to what is reported. Neither throws nor rejects. */
@@ -105,7 +108,7 @@ async function validate(attempt: Attempt, schema: StandardSchemaV1): Promise<Att
       ? reached(attempt.assignment, checked.value)
       : failed(attempt, invalidInput(checked.errors));
   } catch (thrown) {
-    return failed(attempt, toAttemptError(thrown));
+    return threwThis(attempt, thrown);
   }
 }
 
@@ -136,7 +139,11 @@ function isThenable(value: unknown): value is PromiseLike<unknown> {
 
 function threw(attempt: Attempt, thrown: unknown): Attempt {
   logThrown(attempt, thrown);
-  return failed(attempt, toAttemptError(thrown));
+  return threwThis(attempt, thrown);
+}
+
+function threwThis({ assignment, value }: Attempt, thrown: unknown): Attempt {
+  return { assignment, value, failure: readThrown(thrown) };
 }
 
 /** Reading what was thrown may throw: a log line is not worth an attempt. */
@@ -179,19 +186,19 @@ function conclude(attempt: Attempt): Outcome {
   return { kind: 'failed', error: byPolicy(attempt, attempt.failure) };
 }
 
-function byPolicy({ assignment }: Attempt, failure: AttemptError): AttemptError {
+function byPolicy({ assignment }: Attempt, { error, ...told }: Thrown): AttemptError {
   const { handler, task, context } = assignment;
-  if (handler.retry === undefined) return failure;
+  if (handler.retry === undefined) return error;
   const { retryCount } = task;
-  return applyRetryPolicy(handler.retry, failure, { retryCount, log: context.log });
+  return applyRetryPolicy(handler.retry, error, { retryCount, log: context.log, ...told });
 }
 
 function reached(assignment: Assignment, value: unknown): Attempt {
   return { assignment, value, failure: null };
 }
 
-function failed({ assignment, value }: Attempt, failure: AttemptError): Attempt {
-  return { assignment, value, failure };
+function failed({ assignment, value }: Attempt, error: AttemptError): Attempt {
+  return { assignment, value, failure: unnamed(error) };
 }
 
 function invalidInput(errors: readonly FieldError[]): AttemptError {

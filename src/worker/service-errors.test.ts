@@ -2,12 +2,16 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { describe, expect, it } from 'vitest';
-import { findPushBack } from './service-errors.js';
+import { findServiceError } from './service-errors.js';
 
 const nowMs = Date.UTC(2026, 0, 31, 12, 0, 0);
 
-function pushBackOf(thrown: unknown) {
-  return findPushBack(thrown, nowMs);
+/** Without what only the worker needs to know. */
+function said(thrown: unknown) {
+  const found = findServiceError(thrown, nowMs);
+  if (found === null) return null;
+  const { code, details, retryAfterSeconds } = found;
+  return { code, details, ...(retryAfterSeconds === undefined ? {} : { retryAfterSeconds }) };
 }
 
 function error(fields: object, message = 'no'): Error {
@@ -83,7 +87,7 @@ describe('R-RE9: what an error says of the service that was called', () => {
     ['a time in a list', limited(['5']), { retryAfterSeconds: 5 }],
     ['a time as a number', limited(5), { retryAfterSeconds: 5 }],
   ])('429 is RATE_LIMITED: %s', (_, thrown, expected) => {
-    expect(pushBackOf(thrown)).toMatchObject({ code: 'RATE_LIMITED', ...expected });
+    expect(said(thrown)).toMatchObject({ code: 'RATE_LIMITED', ...expected });
   });
 
   it.each([
@@ -96,14 +100,14 @@ describe('R-RE9: what an error says of the service that was called', () => {
     undefined,
     Symbol('x'),
   ])('no time is made of %s', (after) => {
-    expect(pushBackOf(limited(after))).toEqual({
+    expect(said(limited(after))).toEqual({
       code: 'RATE_LIMITED',
       details: { status: 429 },
     });
   });
 
   it.each([502, 503, 504, 529])('%d is UNAVAILABLE', (status) => {
-    expect(pushBackOf(error({ status, headers: { 'Retry-After': '9' } }))).toEqual({
+    expect(said(error({ status, headers: { 'Retry-After': '9' } }))).toEqual({
       code: 'UNAVAILABLE',
       retryAfterSeconds: 9,
       details: { status },
@@ -125,17 +129,17 @@ describe('R-RE9: what an error says of the service that was called', () => {
     'UND_ERR_BODY_TIMEOUT',
   ])('%s is UNAVAILABLE, also as the cause of "fetch failed"', (code) => {
     const expected = { code: 'UNAVAILABLE', details: { code } };
-    expect(pushBackOf(error({ code }))).toEqual(expected);
-    expect(pushBackOf(new TypeError('fetch failed', { cause: error({ code }) }))).toEqual(expected);
+    expect(said(error({ code }))).toEqual(expected);
+    expect(said(new TypeError('fetch failed', { cause: error({ code }) }))).toEqual(expected);
   });
 
   it('the SDKs of OpenAI and Anthropic tell a timeout by its class, the rest by its cause', () => {
-    expect(pushBackOf(new APIConnectionTimeoutError('Request timed out.'))).toEqual({
+    expect(said(new APIConnectionTimeoutError('Request timed out.'))).toEqual({
       code: 'UNAVAILABLE',
       details: { code: 'APIConnectionTimeoutError' },
     });
     const cause = new TypeError('fetch failed', { cause: error({ code: 'ECONNREFUSED' }) });
-    expect(pushBackOf(new APIConnectionError('Connection error.', { cause }))).toEqual({
+    expect(said(new APIConnectionError('Connection error.', { cause }))).toEqual({
       code: 'UNAVAILABLE',
       details: { code: 'ECONNREFUSED' },
     });
@@ -145,18 +149,67 @@ describe('R-RE9: what an error says of the service that was called', () => {
     ['a plain error', new Error('no')],
     ['what is no object', 'ECONNREFUSED'],
     ['nothing', undefined],
-    ['500: it answered', error({ status: 500 })],
-    ['400, whatever the network did before', error({ status: 400, code: 'ECONNRESET' })],
-    ['401 around 503', error({ statusCode: 401, cause: error({ status: 503 }) })],
+    ['a status that is no error', error({ status: 200 })],
     ['an exit status', error({ status: 1, code: 'ENOENT' })],
     ['a status that is a text', error({ status: '429' })],
     ['a cause too deep', nested(error({ status: 429 }), 5)],
   ])('says nothing: %s', (_, thrown) => {
-    expect(pushBackOf(thrown)).toBeNull();
+    expect(said(thrown)).toBeNull();
+  });
+
+  it.each([
+    [400, false],
+    [401, false],
+    [402, true],
+    [403, false],
+    [404, false],
+    [405, false],
+    [408, true],
+    [409, true],
+    [410, false],
+    [413, false],
+    [422, false],
+    [425, true],
+    [429, true],
+    [500, true],
+    [501, true],
+    [503, true],
+    [529, true],
+  ])('%d: whether it may be retried: %s', (status, isRetried) => {
+    const { finalStatus } = findServiceError(error({ status }), nowMs) ?? {};
+    expect(finalStatus).toBe(isRetried ? null : status);
+  });
+
+  it.each([
+    ['its status', error({ status: 404 }), 'HTTP_404'],
+    ['what the service called it', error({ status: 400, code: 'too_long' }), 'too_long'],
+    ['not what any client says', error({ status: 400, code: 'ERR_BAD_REQUEST' }), 'HTTP_400'],
+    ['the outermost answer', error({ status: 400, cause: error({ status: 503 }) }), 'HTTP_400'],
+    [
+      'the answer, not the network',
+      error({ status: 500, cause: error({ code: 'EPIPE' }) }),
+      'HTTP_500',
+    ],
+    ['401', error({ status: 401, code: 'invalid_api_key' }), 'UNAUTHORIZED'],
+    ['403', error({ status: 403 }), 'FORBIDDEN'],
+    ['402', error({ status: 402 }), 'QUOTA_EXHAUSTED'],
+    ['quota behind a 429', error({ status: 429, code: 'insufficient_quota' }), 'QUOTA_EXHAUSTED'],
+    [
+      'quota in the body that axios keeps',
+      error({ response: { status: 429, data: { error: { code: 'insufficient_quota' } } } }),
+      'QUOTA_EXHAUSTED',
+    ],
+    [
+      'quota in the text that got keeps',
+      error({ response: { statusCode: 429, body: '{"error":{"type":"insufficient_quota"}}' } }),
+      'QUOTA_EXHAUSTED',
+    ],
+  ])('its code: %s', (_, thrown, code) => {
+    expect(findServiceError(thrown, nowMs)?.code).toBe(code);
   });
 
   it('a code that nobody could look for is left out', () => {
-    expect(pushBackOf(error({ status: 503, code: 'x'.repeat(1_000) }))).toEqual({
+    expect(said(error({ status: 503, code: 'x'.repeat(1_000) }))).toEqual({
       code: 'UNAVAILABLE',
       details: { status: 503 },
     });
@@ -168,13 +221,13 @@ describe('R-RE9: what an error says of the service that was called', () => {
     };
     const ring = error({});
     ring.cause = ring;
-    expect(pushBackOf(ring)).toBeNull();
+    expect(said(ring)).toBeNull();
     for (const field of ['status', 'response', 'cause', 'code', 'constructor']) {
-      expect(pushBackOf(Object.defineProperty(error({}), field, { get: refuse }))).toBeNull();
+      expect(said(Object.defineProperty(error({}), field, { get: refuse }))).toBeNull();
     }
-    expect(pushBackOf(new Proxy({}, { get: refuse }))).toBeNull();
+    expect(said(new Proxy({}, { get: refuse }))).toBeNull();
     const headers = { 'x-odd': Object.create(null) as unknown, 'retry-after': '4' };
-    expect(pushBackOf(error({ status: 429, headers }))).toMatchObject({ retryAfterSeconds: 4 });
+    expect(said(error({ status: 429, headers }))).toMatchObject({ retryAfterSeconds: 4 });
   });
 });
 
@@ -188,7 +241,7 @@ describe('R-RE9: a real fetch', () => {
     const thrown: unknown = await fetch(`http://127.0.0.1:${port}`).catch(
       (caught: unknown) => caught,
     );
-    expect(pushBackOf(thrown)).toEqual({
+    expect(said(thrown)).toEqual({
       code: 'UNAVAILABLE',
       details: { code: 'ECONNREFUSED' },
     });
@@ -201,7 +254,7 @@ describe('R-RE9: a real fetch', () => {
     const thrown: unknown = await fetch(`http://127.0.0.1:${port}`).catch(
       (caught: unknown) => caught,
     );
-    expect(pushBackOf(thrown)).toMatchObject({ code: 'UNAVAILABLE' });
+    expect(said(thrown)).toMatchObject({ code: 'UNAVAILABLE' });
     server.close();
     await once(server, 'close');
   });

@@ -1,21 +1,54 @@
-import { attemptErrorCodes, type PushBackCode } from '../domain/attempt-error.js';
+import { attemptErrorCodes } from '../domain/attempt-error.js';
 import type { JsonObject } from '../domain/json.js';
-import { isErrorCode } from './error-code.js';
+import {
+  causesOf,
+  classOf,
+  codeOfClient,
+  codeOfService,
+  statusOf,
+  typeOfService,
+  type Fields,
+} from './error-fields.js';
+import { retryAfterSecondsOf } from './retry-after.js';
 
-const { rateLimited, unavailable } = attemptErrorCodes;
+const { rateLimited, unavailable, quotaExhausted, unauthorized, forbidden } = attemptErrorCodes;
 
-/** A service that was called asks for fewer calls, or is away. */
-export interface PushBack {
-  readonly code: PushBackCode;
+/** What an error says about the service that was called. */
+export interface ServiceError {
+  /** A code of ours, the code that the service gave, or `HTTP_400`. */
+  readonly code: string;
   /** Absent: it named no time. */
   readonly retryAfterSeconds?: number;
-  /** Its answer's status, and the code that the client or the network gave it. */
+  /** Its answer's status, and what the service and the client called it. */
   readonly details: JsonObject;
+  /** Its status alone says that another attempt would be answered the same; null: it does not. */
+  readonly finalStatus: number | null;
+  /** All that `retry.codes` may call it, the most specific name first. */
+  readonly names: readonly string[];
 }
 
-const tooManyRequests = 429;
+/** Of all answers 4xx, those that another attempt may change. */
+const retriedStatuses: ReadonlySet<number> = new Set([408, 409, 425, 429]);
+
 /** 529 is how Anthropic says that it is overloaded. */
-const awayStatuses: ReadonlySet<number> = new Set([502, 503, 504, 529]);
+const codesOfStatuses: ReadonlyMap<number, string> = new Map([
+  [401, unauthorized],
+  [402, quotaExhausted],
+  [403, forbidden],
+  [429, rateLimited],
+  [502, unavailable],
+  [503, unavailable],
+  [504, unavailable],
+  [529, unavailable],
+]);
+
+/** How services call an account that must be paid for, whatever the status: OpenAI says 429. */
+const quotaCodes: ReadonlySet<string> = new Set([
+  'insufficient_quota',
+  'billing_hard_limit_reached',
+  'billing_not_active',
+  'billing_error',
+]);
 
 const networkCodes: ReadonlySet<string> = new Set([
   'ECONNREFUSED',
@@ -39,128 +72,60 @@ const networkClasses: ReadonlySet<string> = new Set([
   'APIConnectionTimeoutError',
 ]);
 
-/** Deeper causes are not the service's any more; and causes may form a ring. */
-const maxCauses = 5;
-
 /**
  * What the errors of HTTP clients say of the service, themselves or in their causes. An answer says
  * more than the network, the outermost more than those within. Null: nothing that can be read.
  */
-export function findPushBack(thrown: unknown, nowMs: number): PushBack | null {
+export function findServiceError(thrown: unknown, nowMs: number): ServiceError | null {
   try {
     const chain = causesOf(thrown);
-    const answer = findAnswer(chain);
-    return answer === null ? ofNetwork(chain) : ofAnswer(answer, nowMs);
+    for (const error of chain) {
+      const status = statusOf(error);
+      if (status !== null) return ofAnswer(status, error, nowMs);
+    }
+    return ofNetwork(chain);
   } catch {
     // A getter or a proxy that throws.
     return null;
   }
 }
 
-type Fields = Readonly<Record<string, unknown>>;
-
-interface Answer {
-  readonly status: number;
-  readonly error: Fields;
-}
-
-function causesOf(thrown: unknown): Fields[] {
-  const chain: Fields[] = [];
-  let next = thrown;
-  while (isObject(next) && chain.length < maxCauses) {
-    chain.push(next);
-    next = next.cause;
-  }
-  return chain;
-}
-
-function findAnswer(chain: readonly Fields[]): Answer | null {
-  for (const error of chain) {
-    const status = statusOf(error);
-    if (status !== null) return { status, error };
-  }
-  return null;
-}
-
-function statusOf({ status, statusCode, response }: Fields): number | null {
-  const within = isObject(response) ? [response.status, response.statusCode] : [];
-  return [status, statusCode, ...within].find(isHttpStatus) ?? null;
-}
-
-function ofAnswer({ status, error }: Answer, nowMs: number): PushBack | null {
-  if (status !== tooManyRequests && !awayStatuses.has(status)) return null;
+function ofAnswer(status: number, error: Fields, nowMs: number): ServiceError {
+  const ofService = codeOfService(error);
+  const said = ofService ?? typeOfService(error);
+  const className = classOf(error);
+  const isQuota = said !== null && quotaCodes.has(said) && status < 500;
+  const code = isQuota ? quotaExhausted : (codesOfStatuses.get(status) ?? ofService);
   const seconds = retryAfterSecondsOf(error, nowMs);
+  const original = said ?? codeOfClient(error);
+  const names = [said, codeOfClient(error), className, code, `HTTP_${status}`];
   return {
-    code: status === tooManyRequests ? rateLimited : unavailable,
-    details: { status, ...(isErrorCode(error.code) ? { code: error.code } : {}) },
+    code: code ?? `HTTP_${status}`,
+    details: {
+      status,
+      ...(original === null ? {} : { code: original }),
+      ...(className === null ? {} : { class: className }),
+    },
+    finalStatus: isFinal(status) && !isQuota ? status : null,
+    names: names.filter((name) => name !== null),
     ...(seconds === null ? {} : { retryAfterSeconds: seconds }),
   };
 }
 
-function ofNetwork(chain: readonly Fields[]): PushBack | null {
-  const code =
-    chain.map((error) => error.code).find(isNetworkCode) ?? chain.map(classOf).find(isNetworkClass);
-  return code === undefined ? null : { code: unavailable, details: { code } };
+function isFinal(status: number): boolean {
+  const isOfCaller = status < 500 && !retriedStatuses.has(status);
+  return isOfCaller && codesOfStatuses.get(status) !== quotaExhausted;
 }
 
-function retryAfterSecondsOf(error: Fields, nowMs: number): number | null {
-  const within = isObject(error.response) ? error.response.headers : undefined;
-  const headers = [...entriesOf(error.headers), ...entriesOf(within)];
-  const milliseconds = numberIn(valueOf('retry-after-ms', headers));
-  if (milliseconds !== null) return milliseconds / 1000;
-  const after = valueOf('retry-after', headers);
-  return numberIn(after) ?? secondsUntil(after, nowMs);
-}
-
-type Entry = readonly [unknown, unknown];
-
-/** Of a Headers, a Map, or a plain object. */
-function entriesOf(headers: unknown): Entry[] {
-  if (!isObject(headers)) return [];
-  const entries: unknown[] = isIterable(headers) ? [...headers] : Object.entries(headers);
-  return entries.filter(isEntry);
-}
-
-function valueOf(header: string, entries: readonly Entry[]): string {
-  const found = entries.find(([name]) => String(name).toLowerCase() === header);
-  return found === undefined ? '' : String(found[1]).trim();
-}
-
-function numberIn(text: string): number | null {
-  return /^\d+(\.\d+)?$/.test(text) ? Number(text) : null;
-}
-
-/** Only what ends in GMT is an HTTP date: `Date.parse` makes one of "-5" too. */
-function secondsUntil(text: string, nowMs: number): number | null {
-  const atMs = text.endsWith('GMT') ? Date.parse(text) : NaN;
-  return Number.isNaN(atMs) ? null : Math.max(0, (atMs - nowMs) / 1000);
-}
-
-function isObject(value: unknown): value is Fields {
-  return typeof value === 'object' && value !== null;
-}
-
-function isIterable(value: object): value is Iterable<unknown> {
-  return Symbol.iterator in value;
-}
-
-function isEntry(value: unknown): value is Entry {
-  return Array.isArray(value) && value.length === 2;
-}
-
-function isHttpStatus(value: unknown): value is number {
-  return typeof value === 'number' && value >= 100 && value <= 599;
+function ofNetwork(chain: readonly Fields[]): ServiceError | null {
+  const codes = chain.map(({ code }) => code).filter(isNetworkCode);
+  const classes = chain.map(classOf).filter((name) => name !== null);
+  const code = codes[0] ?? classes.find((name) => networkClasses.has(name));
+  if (code === undefined) return null;
+  const names = [...codes, ...classes, unavailable];
+  return { code: unavailable, details: { code }, finalStatus: null, names };
 }
 
 function isNetworkCode(value: unknown): value is string {
   return typeof value === 'string' && networkCodes.has(value);
-}
-
-function isNetworkClass(name: string): boolean {
-  return networkClasses.has(name);
-}
-
-function classOf(error: Fields): string {
-  const { constructor: made } = error;
-  return typeof made === 'function' ? made.name : '';
 }

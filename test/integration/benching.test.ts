@@ -279,11 +279,10 @@ describeOnEveryEngine('a worker that fails while others succeed', (under) => {
       { code: 'INVALID_INPUT' },
       { code: 'NOT_FOUND', retriable: false },
       { code: 'RATE_LIMITED', retryAfterSeconds: 0 },
+      { code: 'FORBIDDEN' },
     ]) {
       for (let time = 0; time < 5; time++) {
         await broken.fail(await broken.takeOne(), error);
-        // A service that says "slow down" has stopped the queue.
-        await engine.resumeQueue(queue);
         await succeed(healthy);
       }
     }

@@ -105,6 +105,37 @@ describeOnPostgres('a circuit on two servers', (server) => {
     await second.resumeQueue('next');
     expect(await other.look(40)).toHaveLength(40);
   });
+
+  it('R-RE9: a task that is refused at one server and at the other is known at both', async () => {
+    const clock = new ManualClock(Date.now());
+    const engines = await openTwo(clock);
+    const [first] = engines;
+    const queue = 'poisoned';
+    await submitAll(first, drafts(60, { taskType: 'call', queue }));
+    const workers = await Promise.all(
+      engines.map((engine) => TestWorker.register(engine, { queues: [queue] })),
+    );
+    const { items } = await first.listTasks({ queue }, { limit: 100 });
+    const poisoned = items.at(-1)?.taskId;
+    let refusals = 0;
+    await until('it to be a dead letter', async () => {
+      for (const worker of workers) {
+        for (const task of await worker.look(2)) {
+          if (task.taskId === poisoned) {
+            refusals += 1;
+            await worker.fail(task, { code: 'RATE_LIMITED' });
+          } else await worker.complete(task);
+        }
+      }
+      workers.reverse();
+      clock.advance(1_000);
+      expect(await stateOf(first, queue)).toBe('closed');
+      return (await first.listDeadLetters({ queue })).items.length > 0;
+    });
+    // A message between them may be late: then it is put off once more.
+    expect(refusals).toBeGreaterThanOrEqual(7);
+    expect(refusals).toBeLessThanOrEqual(10);
+  });
 });
 
 describeOnPostgres('a circuit by the clocks of Postgres and of the ready queue', (server) => {
@@ -115,7 +146,7 @@ describeOnPostgres('a circuit by the clocks of Postgres and of the ready queue',
       await submitAll(engine, drafts(10, { taskType: 'call', queue: place }));
       const worker = await TestWorker.register(engine, { queues: [place] });
       const limited = { code: 'RATE_LIMITED', retryAfterSeconds: 1 };
-      await worker.fail(await worker.takeOne(), limited);
+      for (const task of await worker.take(3)) await worker.fail(task, limited);
       const [probe, ...others] = await worker.look(10, { waitMs: 20_000 });
       if (probe === undefined) throw new Error('it waited in vain');
       expect(others).toEqual([]);

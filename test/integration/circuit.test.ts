@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest';
 
 import type { AttemptError } from '../../src/domain/attempt-error.js';
+import type { TaskId } from '../../src/domain/ids.js';
 import type { Engine } from '../../src/engine/open-engine.js';
 import type { QueueDraft } from '../../src/protocol/queues-api.js';
 import type { ClaimedTask } from '../../src/protocol/workers-api.js';
@@ -12,6 +13,7 @@ import {
   freshQueue,
   submitAll,
   TestWorker,
+  type EngineUnderTest,
 } from './support.js';
 
 const secondMs = 1_000;
@@ -19,6 +21,8 @@ const minuteMs = 60_000;
 const taskType = 'call';
 const unavailable: AttemptError = { ...broken, code: 'UNAVAILABLE', message: '503' };
 const limited: AttemptError = { ...broken, code: 'RATE_LIMITED', message: '429' };
+const denied: AttemptError = { ...broken, code: 'UNAUTHORIZED', message: '401' };
+const noQuota: AttemptError = { ...broken, code: 'QUOTA_EXHAUSTED', message: '429' };
 
 /** Limits that nobody reaches: with them, estimates go by what is known and not by the last minute. */
 const ample: QueueDraft = {
@@ -99,8 +103,12 @@ describeOnEveryEngine('a service that answers 429', (under) => {
 
   it('R-RE9, R-OB5: pauses the queue until the time it names, and says so', async () => {
     const { engine, clock } = under();
-    const { queue, worker } = await prepare(engine, 3, ample);
-    await worker.fail(await worker.takeOne(), { ...limited, retryAfterSeconds: 30 });
+    const scene = await prepare(engine, 5, ample);
+    const { queue, worker } = scene;
+    const error = { ...limited, retryAfterSeconds: 30 };
+    await failAll(engine, scene, await worker.take(2), error);
+    expect(await stateOf(engine, scene)).toBe('closed');
+    await worker.fail(await worker.takeOne(), error);
     const ends = new Date(clock.nowMs() + 30_000);
     expect((await engine.getQueue(queue)).live).toMatchObject({
       circuit: 'open',
@@ -125,16 +133,142 @@ describeOnEveryEngine('a service that answers 429', (under) => {
 
   it('R-RE9: a straggler that names a later time moves the end out', async () => {
     const { engine, clock } = under();
-    const { queue, worker } = await prepare(engine, 5);
-    const [first, second] = await worker.take(2);
-    if (first === undefined || second === undefined) throw new Error('two were taken');
-    await worker.fail(first, { ...limited, retryAfterSeconds: 10 });
+    const scene = await prepare(engine, 6);
+    const { queue, worker } = scene;
+    const [straggler, ...others] = await worker.take(4);
+    if (straggler === undefined) throw new Error('four were taken');
+    await failAll(engine, scene, others, { ...limited, retryAfterSeconds: 10 });
     clock.advance(5_000);
-    await worker.fail(second, { ...limited, retryAfterSeconds: 3_600 });
+    await worker.fail(straggler, { ...limited, retryAfterSeconds: 3_600 });
     clock.advance(3_599_999);
     expect(await worker.look(10)).toEqual([]);
     clock.advance(1);
     expect(await worker.take(1)).toHaveLength(1);
+    await engine.cancelTasks({ queue });
+  });
+});
+
+describeOnEveryEngine('a task that its service refuses every time', (under) => {
+  /** Answers how often a task was refused until it was a dead letter, whenever it is due. */
+  async function refusedUntilDead(
+    { engine, clock }: EngineUnderTest,
+    { worker }: Scene,
+    taskId: TaskId,
+    error: AttemptError,
+  ): Promise<number> {
+    for (let times = 0; times < 200; times += 1) {
+      const { status, runAt } = await engine.getTask(taskId);
+      if (status === 'dead_letter') return times;
+      clock.advance(Math.max(0, (runAt?.getTime() ?? 0) - clock.nowMs()));
+      await worker.fail(await worker.takeOne(), error);
+    }
+    throw new Error('it never ended');
+  }
+
+  const poisons = [limited, { ...limited, retryAfterSeconds: 20 }, noQuota];
+  it.each(poisons)(
+    'R-RE9: one of 120 costs its own retries and stops nothing: %j',
+    async (error) => {
+      const { engine } = under();
+      const scene = await prepare(engine, 120);
+      const { queue, worker } = scene;
+      const { version } = await engine.getQueue(queue);
+      const { taskId, lease } = await worker.takeOne();
+      await worker.fail({ taskId, lease }, error);
+      await worker.completeAll(await worker.take(119));
+      // Three times at no cost, then a first attempt that counts, and three retries.
+      expect(1 + (await refusedUntilDead(under(), scene, taskId, error))).toBe(3 + 1 + 3);
+      expect((await engine.listDeadLetters({ queue })).items).toMatchObject([
+        { retryCount: 3, error: { code: error.code } },
+      ]);
+      // Whatever a circuit does is a version of its queue.
+      expect((await engine.getQueue(queue)).version).toBe(version);
+    },
+  );
+
+  it('R-RE9: ends as well when it is the last of its queue, after five minutes', async () => {
+    const { engine, clock } = under();
+    const scene = await prepare(engine, 4);
+    await scene.worker.completeAll(await scene.worker.take(4));
+    const { taskId } = await engine.submit({ taskType, queue: scene.queue });
+    const begunMs = clock.nowMs();
+    expect(await refusedUntilDead(under(), scene, taskId, limited)).toBe(10 + 1 + 3);
+    expect(clock.nowMs() - begunMs).toBeLessThan(10 * minuteMs);
+  });
+
+  it('R-RE9: ends also as the only task that its queue ever had', async () => {
+    const { engine } = under();
+    const scene = await prepare(engine, 0);
+    const { taskId } = await engine.submit({ taskType, queue: scene.queue });
+    // A hundred times at no cost: it may be the service.
+    expect(await refusedUntilDead(under(), scene, taskId, limited)).toBe(100 + 1 + 3);
+  });
+
+  it('R-RE9, R-OB5: an account without quota stops its queue, says so, and costs nothing', async () => {
+    const { engine, clock } = under();
+    const scene = await prepare(engine, 20);
+    const { queue, worker } = scene;
+    await failAll(engine, scene, await worker.take(10), noQuota);
+    const pausedWhy = 'the account at its service has no quota left';
+    expect((await engine.getQueue(queue)).live).toMatchObject({ circuit: 'open', pausedWhy });
+    const { items } = await engine.listTasks({ queue }, { limit: 100 });
+    expect(items.every(({ retryCount }) => retryCount === 0)).toBe(true);
+    clock.advance(30_000);
+    await failAll(engine, scene, await worker.take(1), noQuota);
+    clock.advance(60_000);
+    await worker.completeAll(await worker.take(1));
+    expect(await stateOf(engine, scene)).toBe('half_open');
+    await engine.cancelTasks({ queue });
+  });
+
+  it('R-RE9, R-OB5: a key that is refused stops its queue at the first, which alone ends', async () => {
+    const { engine, clock } = under();
+    const scene = await prepare(engine, 100);
+    const { queue, worker } = scene;
+    await failAll(engine, scene, await worker.take(40), denied);
+    const until = new Date(clock.nowMs() + 30_000);
+    expect((await engine.getQueue(queue)).live).toMatchObject({
+      circuit: 'open',
+      pausedUntil: until,
+      pausedWhy: 'its service refuses the API key (401)',
+    });
+    const { taskId } = await engine.submit({ taskType, queue });
+    expect((await engine.explainTask(taskId)).reasons[0]).toEqual({
+      kind: 'circuit_open',
+      detail: `The circuit of queue ${queue} is open: its service refuses the API key (401).`,
+      until,
+    });
+    expect((await engine.listDeadLetters({ queue })).items).toMatchObject([
+      { attempt: 1, error: { code: 'UNAUTHORIZED' } },
+    ]);
+    for (const seconds of [30, 60, 120]) {
+      clock.advance(seconds * secondMs);
+      await failAll(engine, scene, await worker.take(1), denied);
+    }
+    expect((await engine.listDeadLetters({ queue })).items).toHaveLength(1);
+    // The key is right again, and somebody knows.
+    await engine.resumeQueue(queue);
+    expect(await worker.look(40)).not.toEqual([]);
+    await engine.cancelTasks({ queue });
+  });
+
+  it('R-RE9: a 401 or 403 of one task while others are answered ends that task, and stops nothing', async () => {
+    const { engine } = under();
+    const scene = await prepare(engine, 40);
+    const { queue, worker } = scene;
+    for (const code of ['UNAUTHORIZED', 'FORBIDDEN', 'UNAUTHORIZED', 'FORBIDDEN']) {
+      await worker.complete(await worker.takeOne());
+      await worker.fail(await worker.takeOne(), { ...denied, code });
+      expect(await stateOf(engine, scene)).toBe('closed');
+    }
+    expect((await engine.listDeadLetters({ queue })).items).toHaveLength(4);
+    await worker.complete(await worker.takeOne());
+    const forbidden = { ...denied, code: 'FORBIDDEN' };
+    await failAll(engine, scene, await worker.take(3), forbidden);
+    expect((await engine.getQueue(queue)).live).toMatchObject({
+      circuit: 'open',
+      pausedWhy: 'its service forbids what the API key asks for (403)',
+    });
     await engine.cancelTasks({ queue });
   });
 });

@@ -18,7 +18,7 @@ describe('a worker that is cut off from the service of its queue', () => {
       const cutOff = await TestWorker.register(engine, { queues: [queue] });
       const healthy = await TestWorker.register(engine, { queues: [queue] });
       await submitAll(engine, drafts(20, { taskType: 'call', queue }));
-      await cutOff.fail(await cutOff.takeOne(), { code: 'RATE_LIMITED' });
+      for (const task of await cutOff.take(3)) await cutOff.fail(task, { code: 'RATE_LIMITED' });
       let stopped = false;
       let probes = 0;
       let answered = 0;
