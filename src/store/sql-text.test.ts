@@ -181,7 +181,7 @@ class SourceFile {
 
 /** The drivers themselves, and what stands before them, are given the text. */
 const drivers =
-  /store\/(pg-database|pglite-database|session-settings|watch-outages|bounded-reads)\.ts$/;
+  /store\/(pg-database|embedded\/open-lite|session-settings|watch-outages|bounded-reads)\.ts$/;
 
 const excused = [
   // Files of this package.

@@ -26,7 +26,7 @@ export function checkpointsOf(lite: PGlite, walBytes: number): () => void {
     if (statements < statementsBetweenLooks || isLooking) return;
     statements = 0;
     isLooking = true;
-    // Until a checkpoint succeeds the WAL is kept, so nothing is lost when one fails, as on a full disk or at the end.
+    // Nothing is lost when one fails, as on a full disk or while closing: the WAL is kept, and the next look tries again.
     look()
       .catch(() => undefined)
       .finally(() => {
