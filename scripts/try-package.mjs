@@ -143,12 +143,11 @@ async function tryCommonJs() {
 async function tryJest() {
   const project = new Project(root, 'jest');
   const tools = [...jest, tool('typescript'), tool('@types/node')];
-  await project.install([tarball, ...tools], { type: 'commonjs' });
+  await project.install([tarball, ...tools], { type: 'module' });
   writeSnippets(project);
   const test = readFileSync(project.path('shout.test.ts'), 'utf8');
   project.write('shout.test.mjs', test.replace('let sluice: Sluice;', 'let sluice;'));
-  const isolated = { ...compilerOptions, isolatedModules: true };
-  project.write('tsconfig.json', { compilerOptions: isolated });
+  project.write('tsconfig.json', { compilerOptions });
   const env = { NODE_OPTIONS: '--experimental-vm-modules' };
   await prints('Tests:       2 passed', project.run('jest', 'jest', [], env));
 }

@@ -131,17 +131,21 @@ export type HttpApiOptions = HttpOptions;
 
 /** What clients ask for, over HTTP. Refuses with the same `SluiceError`s as the engine does in-process. */
 export class HttpApi implements ClientApi {
-  protected readonly http: HttpTransport;
+  readonly #http: HttpTransport;
 
   constructor(url: string, options: HttpApiOptions, openSender: OpenSender) {
     checkServerUrl(url);
-    this.http = new HttpTransport(url, options, openSender);
+    this.#http = new HttpTransport(url, options, openSender);
+  }
+
+  protected get http(): HttpTransport {
+    return this.#http;
   }
 
   async submit(draft: TaskDraft): Promise<Receipt> {
     const body = taskDraftToWire(draft);
     const { status, answer } = await inCallersNames(draftFields, () =>
-      this.http.exchange<ReceiptWire>('POST', '/api/v1/tasks', { body }),
+      this.#http.exchange<ReceiptWire>('POST', '/api/v1/tasks', { body }),
     );
     return receiptFromWire(answer, status === 201);
   }
@@ -151,7 +155,7 @@ export class HttpApi implements ClientApi {
     const written = drafts.map(tryWrite);
     const outcomes: SubmitOutcome[] = [];
     for (const tasks of splitBatch(written)) {
-      const answer = await this.http.post<BatchAnswerWire>(
+      const answer = await this.#http.post<BatchAnswerWire>(
         '/api/v1/tasks/batch',
         `{"tasks":[${tasks.join(',')}]}`,
       );
@@ -168,7 +172,7 @@ export class HttpApi implements ClientApi {
   async getTask(taskId: TaskId, options: { readonly history?: boolean } = {}): Promise<TaskView> {
     refuseUnknown({ history: 'history' }, options);
     const query = options.history === true ? { include: 'history' } : {};
-    return taskFromWire(await this.http.get<TaskWire>(taskPath(taskId), query));
+    return taskFromWire(await this.#http.get<TaskWire>(taskPath(taskId), query));
   }
 
   /** Waits longer than one request may: it asks again until the time is over. */
@@ -178,7 +182,7 @@ export class HttpApi implements ClientApi {
       const leftSeconds = Math.ceil((endsAtMs - performance.now()) / 1000);
       const waitSeconds = Math.min(Math.max(leftSeconds, 0), bounds.waitSeconds);
       const task = taskFromWire(
-        await this.http.get<TaskWire>(
+        await this.#http.get<TaskWire>(
           `${taskPath(taskId)}/wait`,
           { timeout_seconds: String(waitSeconds) },
           { waitMs: waitSeconds * 1000, signal },
@@ -189,30 +193,34 @@ export class HttpApi implements ClientApi {
   }
 
   async explainTask(taskId: TaskId): Promise<Explanation> {
-    return explanationFromWire(await this.http.get<ExplanationWire>(`${taskPath(taskId)}/explain`));
+    return explanationFromWire(
+      await this.#http.get<ExplanationWire>(`${taskPath(taskId)}/explain`),
+    );
   }
 
   async listTasks(filter: TaskFilter, page: ListRequest = {}): Promise<Page<ListedTask>> {
     const query = queryOf(taskFilterToWire(filter), writeRequest(listFields, page) as object);
     return taskPageFromWire(
-      await inCallersNames(filterFields, () => this.http.get<TaskPageWire>('/api/v1/tasks', query)),
+      await inCallersNames(filterFields, () =>
+        this.#http.get<TaskPageWire>('/api/v1/tasks', query),
+      ),
     );
   }
 
   async cancelTask(taskId: TaskId): Promise<Cancellation> {
-    const { answer } = await this.http.exchange<CancellationWire>('DELETE', taskPath(taskId));
+    const { answer } = await this.#http.exchange<CancellationWire>('DELETE', taskPath(taskId));
     return cancellationFromWire(answer);
   }
 
   async cancelTasks(filter: TaskFilter): Promise<{ readonly cancelled: number }> {
     const body = taskFilterToWire(filter);
-    return inCallersNames(filterFields, () => this.http.post('/api/v1/tasks/cancel', body));
+    return inCallersNames(filterFields, () => this.#http.post('/api/v1/tasks/cancel', body));
   }
 
   async changeTask(taskId: TaskId, change: TaskChange): Promise<TaskView | Receipt> {
     const body = taskChangeToWire(change);
     const { answer } = await inCallersNames(taskChangeFields, () =>
-      this.http.exchange<TaskWire | ReceiptWire>('PATCH', taskPath(taskId), { body }),
+      this.#http.exchange<TaskWire | ReceiptWire>('PATCH', taskPath(taskId), { body }),
     );
     return 'parameters' in answer ? taskFromWire(answer) : receiptFromWire(answer, false);
   }
@@ -221,94 +229,96 @@ export class HttpApi implements ClientApi {
     const body = replayToWire(request);
     return taskFromWire(
       await inCallersNames(replayFields, () =>
-        this.http.post<TaskWire>(`${taskPath(taskId)}/replay`, body),
+        this.#http.post<TaskWire>(`${taskPath(taskId)}/replay`, body),
       ),
     );
   }
 
   async listTaskTypes(page: PageRequest = {}): Promise<Page<ListedTaskType>> {
     return taskTypePageFromWire(
-      await this.http.get<TaskTypePageWire>('/api/v1/task-types', pageQuery(page)),
+      await this.#http.get<TaskTypePageWire>('/api/v1/task-types', pageQuery(page)),
     );
   }
 
   async getTaskType(taskType: string): Promise<TaskTypeView> {
     const path = `/api/v1/task-types/${encodeURIComponent(checkName('/taskType', taskType))}`;
-    return taskTypeFromWire(await this.http.get<TaskTypeWire>(path));
+    return taskTypeFromWire(await this.#http.get<TaskTypeWire>(path));
   }
 
   async listQueues(page: PageRequest = {}): Promise<Page<QueueView>> {
-    return queuePageFromWire(await this.http.get<QueuePageWire>('/api/v1/queues', pageQuery(page)));
+    return queuePageFromWire(
+      await this.#http.get<QueuePageWire>('/api/v1/queues', pageQuery(page)),
+    );
   }
 
   async getQueue(name: string): Promise<QueueView> {
-    return queueFromWire(await this.http.get<QueueWire>(queuePath(name)));
+    return queueFromWire(await this.#http.get<QueueWire>(queuePath(name)));
   }
 
   async putQueue(name: string, draft: QueueDraft): Promise<QueueView> {
     const body = queueDraftToWire(draft);
     return queueFromWire(
-      await inCallersNames(queueFields, () => this.http.put<QueueWire>(queuePath(name), body)),
+      await inCallersNames(queueFields, () => this.#http.put<QueueWire>(queuePath(name), body)),
     );
   }
 
   async changeQueue(name: string, change: QueueChange): Promise<QueueView> {
     const body = queueChangeToWire(change);
     const { answer } = await inCallersNames(queueFields, () =>
-      this.http.exchange<QueueWire>('PATCH', queuePath(name), { body }),
+      this.#http.exchange<QueueWire>('PATCH', queuePath(name), { body }),
     );
     return queueFromWire(answer);
   }
 
   async pauseQueue(name: string, until?: Date): Promise<QueueView> {
     const body = { until: timestampFieldToWire(until) };
-    return queueFromWire(await this.http.post<QueueWire>(`${queuePath(name)}/pause`, body));
+    return queueFromWire(await this.#http.post<QueueWire>(`${queuePath(name)}/pause`, body));
   }
 
   async resumeQueue(name: string): Promise<QueueView> {
-    return queueFromWire(await this.http.post<QueueWire>(`${queuePath(name)}/resume`, {}));
+    return queueFromWire(await this.#http.post<QueueWire>(`${queuePath(name)}/resume`, {}));
   }
 
   async listLimits(): Promise<readonly LimitView[]> {
-    const { items } = await this.http.get<{ items: LimitWire[] }>('/api/v1/limits');
+    const { items } = await this.#http.get<{ items: LimitWire[] }>('/api/v1/limits');
     return items.map(limitFromWire);
   }
 
   async getLimit(name: string): Promise<LimitView> {
-    return limitFromWire(await this.http.get<LimitWire>(limitPath(name)));
+    return limitFromWire(await this.#http.get<LimitWire>(limitPath(name)));
   }
 
   async putLimit(name: string, limit: RateLimitDraft): Promise<LimitView> {
     const body = rateLimitDraftToWire(limit);
     return limitFromWire(
-      await inCallersNames(rateFields, () => this.http.put<LimitWire>(limitPath(name), body)),
+      await inCallersNames(rateFields, () => this.#http.put<LimitWire>(limitPath(name), body)),
     );
   }
 
   async deleteLimit(name: string): Promise<void> {
-    await this.http.exchange('DELETE', limitPath(name));
+    await this.#http.exchange('DELETE', limitPath(name));
   }
 
   async getStatistics(): Promise<Statistics> {
-    return statisticsFromWire(await this.http.get<StatisticsWire>('/api/v1/queue/stats'));
+    return statisticsFromWire(await this.#http.get<StatisticsWire>('/api/v1/queue/stats'));
   }
 
   async getSeries(request: SeriesRequest = {}): Promise<Series> {
     const query = queryOf(seriesRequestToWire(request));
     return seriesFromWire(
-      await inCallersNames(seriesFields, () => this.http.get<SeriesWire>('/api/v1/series', query)),
+      await inCallersNames(seriesFields, () => this.#http.get<SeriesWire>('/api/v1/series', query)),
     );
   }
 
   async getScaling(): Promise<Scaling> {
-    return scalingFromWire(await this.http.get<ScalingWire>('/api/v1/scaling'));
+    return scalingFromWire(await this.#http.get<ScalingWire>('/api/v1/scaling'));
   }
 
   async listDeadLetters(filter: DeadLetterFilter, page: ListRequest = {}): Promise<DeadLetterPage> {
     const query = queryOf(deadLetterFilterToWire(filter), writeRequest(listFields, page) as object);
     return deadLetterPageFromWire(
       await inCallersNames(deadLetterFilterFields, () =>
-        this.http.get<DeadLetterPageWire>('/api/v1/dlq', query),
+        this.#http.get<DeadLetterPageWire>('/api/v1/dlq', query),
       ),
     );
   }
@@ -320,59 +330,59 @@ export class HttpApi implements ClientApi {
     const body = replayDeadLettersToWire(filter, request);
     return replayedFromWire(
       await inCallersNames({ ...deadLetterFilterFields, ...deadLetterReplayFields }, () =>
-        this.http.post<ReplayedWire>('/api/v1/dlq/replay', body),
+        this.#http.post<ReplayedWire>('/api/v1/dlq/replay', body),
       ),
     );
   }
 
   async analyseDeadLetters(): Promise<readonly DeadLetterPattern[]> {
     return deadLetterAnalysisFromWire(
-      await this.http.get<DeadLetterAnalysisWire>('/api/v1/dlq/analysis'),
+      await this.#http.get<DeadLetterAnalysisWire>('/api/v1/dlq/analysis'),
     );
   }
 
   async listWorkers(page: PageRequest = {}): Promise<Page<WorkerView>> {
     return workerPageFromWire(
-      await this.http.get<WorkerPageWire>('/api/v1/workers', pageQuery(page)),
+      await this.#http.get<WorkerPageWire>('/api/v1/workers', pageQuery(page)),
     );
   }
 
   async getWorker(workerId: WorkerId): Promise<WorkerView> {
-    return workerFromWire(await this.http.get<WorkerWire>(fleetPath(workerId)));
+    return workerFromWire(await this.#http.get<WorkerWire>(fleetPath(workerId)));
   }
 
   async drainWorker(workerId: WorkerId): Promise<WorkerView> {
-    return workerFromWire(await this.http.post<WorkerWire>(`${fleetPath(workerId)}/drain`, {}));
+    return workerFromWire(await this.#http.post<WorkerWire>(`${fleetPath(workerId)}/drain`, {}));
   }
 
   async createKey(draft: KeyDraft): Promise<CreatedKey> {
     const body = keyDraftToWire(draft);
     return createdKeyFromWire(
       await inCallersNames(keyDraftFields, () =>
-        this.http.post<CreatedKeyWire>('/api/v1/keys', body),
+        this.#http.post<CreatedKeyWire>('/api/v1/keys', body),
       ),
     );
   }
 
   async listKeys(page: PageRequest = {}): Promise<Page<KeyView>> {
-    return keyPageFromWire(await this.http.get<KeyPageWire>('/api/v1/keys', pageQuery(page)));
+    return keyPageFromWire(await this.#http.get<KeyPageWire>('/api/v1/keys', pageQuery(page)));
   }
 
   async revokeKey(id: string): Promise<KeyView> {
     const path = `/api/v1/keys/${encodeURIComponent(checkText('/id', id))}`;
-    return keyFromWire((await this.http.exchange<KeyWire>('DELETE', path)).answer);
+    return keyFromWire((await this.#http.exchange<KeyWire>('DELETE', path)).answer);
   }
 
   async listSessions(keyId: string): Promise<readonly SessionView[]> {
     const path = `/api/v1/keys/${encodeURIComponent(checkText('/keyId', keyId))}/sessions`;
-    return (await this.http.get<SessionListWire>(path)).items.map(sessionFromWire);
+    return (await this.#http.get<SessionListWire>(path)).items.map(sessionFromWire);
   }
 
   async endSession(keyId: string, sessionId: string): Promise<SessionView> {
     const key = encodeURIComponent(checkText('/keyId', keyId));
     const session = encodeURIComponent(checkText('/sessionId', sessionId));
     const path = `/api/v1/keys/${key}/sessions/${session}`;
-    return sessionFromWire((await this.http.exchange<SessionWire>('DELETE', path)).answer);
+    return sessionFromWire((await this.#http.exchange<SessionWire>('DELETE', path)).answer);
   }
 }
 
