@@ -65,7 +65,9 @@ describeOnPostgres('who serves', (server) => {
     await server().open({ settings: quickTurns });
     const refused = server().open({ settings: quickTurns, waitForTurn: false });
     await expect(refused).rejects.toThrow(NotOurTurnError);
-    await expect(refused).rejects.toThrow(/^Another process serves this database, and this one was told not to wait\./);
+    await expect(refused).rejects.toThrow(
+      /^Another process serves this database, and this one was told not to wait\./,
+    );
   });
 
   it('R-CH12: a standby that is closed leaves at once and frees nothing that is not its own', async () => {
