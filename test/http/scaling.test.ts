@@ -163,8 +163,10 @@ describe('GET /api/v1/scaling', () => {
 
     const worker = await TestWorker.register(engine, { capacity: 4, queues: ['broken'] });
     await submit('broken', 500);
-    const task = await worker.takeOne();
-    await worker.fail(task, { code: 'RATE_LIMITED', retryAfterSeconds: 600 });
+    // One refused task says nothing of its service; three in a row do.
+    for (const task of await worker.take(3)) {
+      await worker.fail(task, { code: 'RATE_LIMITED', retryAfterSeconds: 600 });
+    }
     const seen = await until('the circuit to be seen', async () => {
       const now = await scaling();
       return now.queues.find(({ held_up_by }) => held_up_by === 'circuit_open');

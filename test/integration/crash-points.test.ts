@@ -29,7 +29,11 @@ interface Left {
 }
 
 /** What a server that was killed can leave behind. */
-function leftBehind(deadWorker: WorkerId, silentWorker: WorkerId): Record<string, Left> {
+function leftBehind(
+  deadWorker: WorkerId,
+  silentWorker: WorkerId,
+  heardWorker: WorkerId,
+): Record<string, Left> {
   const pending = 'pending';
   return {
     'queued, and in no ready queue': { seed: {}, becomes: 'queued', retries: 0 },
@@ -63,10 +67,15 @@ function leftBehind(deadWorker: WorkerId, silentWorker: WorkerId): Record<string
       becomes: 'queued',
       retries: 0,
     },
-    'past its timeout': {
-      seed: { status: 'executing', workerId: silentWorker, lapsesAt: atSecond(-60) },
+    'past its timeout, with a worker that was heard since': {
+      seed: { status: 'executing', workerId: heardWorker, lapsesAt: atSecond(-60) },
       becomes: 'queued',
       retries: 1,
+    },
+    'past its timeout, with a worker that may have finished it while we were away': {
+      seed: { status: 'executing', workerId: silentWorker, lapsesAt: atSecond(-60) },
+      becomes: 'queued',
+      retries: 0,
     },
     'past its dispatch deadline': {
       seed: { deadlineSeconds: 30, eligibleAt: atSecond(-60) },
@@ -94,7 +103,8 @@ function leftBehind(deadWorker: WorkerId, silentWorker: WorkerId): Record<string
 async function recoversAtBoot(database: DatabaseOptions): Promise<void> {
   const deadWorker = randomUUID() as WorkerId;
   const silentWorker = randomUUID() as WorkerId;
-  const cases = leftBehind(deadWorker, silentWorker);
+  const heardWorker = randomUUID() as WorkerId;
+  const cases = leftBehind(deadWorker, silentWorker, heardWorker);
   const taskIds = new Map<string, TaskId>();
 
   const db = await openDatabase(database, silentLog);
@@ -103,6 +113,7 @@ async function recoversAtBoot(database: DatabaseOptions): Promise<void> {
   await registerWorker(db, deadWorker, { capacity: 9 }, atSecond(-3_600));
   await db.query("update sluice.workers set status = 'dead'");
   await registerWorker(db, silentWorker, { capacity: 9 }, atSecond(-3_600));
+  await registerWorker(db, heardWorker, { capacity: 9 }, new Date());
   await seedTask(db, { status: 'dead_letter', workflowId: 'halted' });
   for (const [name, { seed }] of Object.entries(cases)) {
     taskIds.set(name, (await seedTask(db, seed)).taskId);
@@ -112,7 +123,7 @@ async function recoversAtBoot(database: DatabaseOptions): Promise<void> {
 
   const engine = await openEngine({
     database,
-    // Long beside a sweep of a busy machine: what timed out is ended before its silent worker is buried.
+    // Long beside a sweep of a busy machine: what timed out is ended before its worker is buried.
     settings: { ...quickTicks, heartbeatIntervalMs: 100, leaseMs: 6_000 },
   });
   onTestFinished(() => engine.close());
