@@ -244,6 +244,8 @@ describeOnEveryEngine('the life of a task', (under) => {
     const other = await worker.takeOne();
     expect((await engine.getTask(taskId)).status).toBe('executing');
     clock.advance(2);
+    // Not before its worker was heard: one that is cut off may have finished it in time.
+    await worker.beat([task, other]);
     const back = await untilStatus(engine, taskId, 'pending');
     expect(back).toMatchObject({ retryCount: 1, timeoutSeconds: 15 });
     expect((await wholeOf(back)).history?.attempts).toMatchObject([
@@ -321,6 +323,7 @@ describeOnEveryEngine('the life of a task', (under) => {
     const { taskId } = await engine.submit({ taskType: 'slow', queue, timeoutSeconds: 10 });
     const stale = await worker.takeOne();
     clock.advance(15_001);
+    await worker.beat([stale]);
     await untilStatus(engine, taskId, 'pending');
     clock.advance(2_000);
     const fresh = await worker.takeOne();
@@ -354,6 +357,7 @@ describeOnEveryEngine('the life of a task', (under) => {
     const { taskId } = await engine.submit({ taskType: 'slow', queue, timeoutSeconds: 10 });
     const stale = await worker.takeOne();
     clock.advance(15_001);
+    await worker.beat([stale]);
     await untilStatus(engine, taskId, 'pending');
     clock.advance(2_000);
     const fresh = await worker.takeOne({ prefetch: true });
