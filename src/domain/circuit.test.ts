@@ -152,16 +152,20 @@ describe('R-RE9: opening', () => {
 describe('R-RE9: a key or an account that the service refuses', () => {
   const denied = (kind: PushBack, taskId = newTask()) => ended(kind, startMs, 0, taskId);
 
-  it('the first 401 opens it, for half a minute; of a key that was just accepted the second does', () => {
+  it('the first 401 opens it, for half a minute; of a key that was just accepted the fifth does', () => {
     expect(after(closed, denied('unauthorized'))).toMatchObject({
       kind: 'open',
       reason: 'unauthorized',
       untilMs: startMs + 30_000,
     });
     const known = { ...fresh, answeredMs: startMs - 59_999 };
-    const one = heedAll(known, [denied('unauthorized')], startMs);
-    expect(one.circuit).toBe(closed);
-    expect(heedAll(one, [denied('unauthorized')], startMs).circuit).toMatchObject({
+    const four = heedAll(
+      known,
+      [1, 2, 3, 4].map(() => denied('unauthorized')),
+      startMs,
+    );
+    expect(four.circuit).toBe(closed);
+    expect(heedAll(four, [denied('unauthorized')], startMs).circuit).toMatchObject({
       reason: 'unauthorized',
     });
     const long = { ...fresh, answeredMs: startMs - 60_000 };
@@ -179,6 +183,40 @@ describe('R-RE9: a key or an account that the service refuses', () => {
     expect(heedAll(fresh, parted, startMs).circuit).toMatchObject({ kind: 'closed' });
     const [first = denied(kind)] = ends;
     expect(heedAll(fresh, [first, first, first, first], startMs).circuit).toBe(closed);
+  });
+
+  it('of a key that was just accepted ten 403 in a row open it', () => {
+    const known = { ...fresh, answeredMs: startMs - 59_999 };
+    const ends = Array.from({ length: 10 }, () => denied('forbidden'));
+    expect(heedAll(known, ends.slice(1), startMs).circuit).toBe(closed);
+    expect(heedAll(known, ends, startMs).circuit).toMatchObject({ reason: 'forbidden' });
+  });
+
+  it('a call that began after a refused one, and is answered, ends the row; a longer one does not', () => {
+    const later = startMs + 5_000;
+    const ends = [denied('forbidden'), denied('forbidden')];
+    const refusals = heedAll(fresh, ends, later);
+    const third = denied('forbidden');
+    expect(heedAll(refusals, [wellEnded(startMs + 1), third], later).circuit).toBe(closed);
+    const standing = { ...refusals, answeredMs: null };
+    const long = heedAll(standing, [wellEnded(startMs - 1)], later);
+    expect(heedAll({ ...long, answeredMs: null }, [third], later).circuit.kind).toBe('open');
+  });
+
+  it.each([
+    ['forbidden', 10],
+    ['unauthorized', 40],
+  ] as const)('%s to one task in %d, each for itself, does not stop the queue', (kind, others) => {
+    const pick = fc.sample(fc.integer({ min: 0, max: 999 }), { numRuns: 10_000, seed: 7 });
+    const calls = pick.map((number, index): [endsMs: number, Ended] => {
+      const begunMs = startMs + 20 * index;
+      const end = number % others === 0 ? ended(kind, begunMs) : wellEnded(begunMs);
+      return [begunMs + 500 + number, end];
+    });
+    const inOrder = calls.toSorted(([one], [other]) => one - other);
+    let standing: Standing = { ...fresh, answeredMs: startMs };
+    for (const [endsMs, end] of inOrder) standing = heedAll(standing, [end], endsMs);
+    expect(standing.circuit).toBe(closed);
   });
 
   it('the task that shows a refused key ends, those that meet it later wait', () => {

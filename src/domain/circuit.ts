@@ -97,9 +97,13 @@ const rules: Readonly<Record<PushBack, Rule>> = {
   forbidden: { ...denied, ...forLong },
   unavailable: { tasks: streakToOpen, inRecovery: () => streakToOpen, ...forLong, probes: 2 },
 };
-/** Of a key that was accepted so shortly before, one 401 may be a task with a key of its own. */
+/** The key was accepted so shortly before that a refusal may be of the task alone: its own key, or what it asks for. */
 const knownKeyMs = 60_000;
-const tasksOfKnownKey = 2;
+/** Where one task in ten is answered 403, three in a row come every few seconds, and ten never. */
+const tasksOfKnownKey: ReadonlyMap<Refusal, number> = new Map([
+  ['unauthorized', 5],
+  ['forbidden', 10],
+]);
 /** By step: every n-th call is made. */
 const slowdowns = [4, 2] as const;
 /** The clocks of Postgres and of the ready queue may differ by this, and probes go by both. */
@@ -151,7 +155,7 @@ export function heed(standing: Standing, ended: Ended, nowMs: number): Standing 
   if (circuit.kind === 'open') return open(standing, answer.kind, answer.retryAfterMs, nowMs);
   return answer.kind === 'unavailable'
     ? heedAbsence(standing, answer.retryAfterMs, nowMs)
-    : heedRefusal(standing, ended.taskId, answer.kind, answer.retryAfterMs, nowMs);
+    : heedRefusal(standing, ended, answer.kind, answer.retryAfterMs, nowMs);
 }
 
 /** A 403 may concern one task only. It shows that the service is there. */
@@ -178,13 +182,13 @@ function heedAbsence(standing: Standing, retryAfterMs: number, nowMs: number): S
 /** One task may be refused for itself. Only several different ones in a row speak for the service. */
 function heedRefusal(
   standing: Standing,
-  taskId: string,
+  { taskId, begunMs }: Ended,
   kind: Refusal,
   retryAfterMs: number,
   nowMs: number,
 ): Standing {
   const { answeredMs } = standing;
-  const refusals = refused(standing.refusals, kind, { taskId, nowMs, answeredMs });
+  const refusals = refused(standing.refusals, kind, { taskId, begunMs, nowMs, answeredMs });
   if (suspicionOf(refusals, taskId) !== 'none') return { ...standing, refusals };
   if (differentIn(refusals, kind) < neededTasks(standing, kind, nowMs)) {
     return { ...standing, refusals };
@@ -195,7 +199,8 @@ function heedRefusal(
 function neededTasks({ circuit, answeredMs }: Standing, kind: Refusal, nowMs: number): number {
   if (circuit.kind === 'recovering') return rules[kind].inRecovery(shareOf(circuit));
   const isKnownKey = answeredMs !== null && nowMs - answeredMs < knownKeyMs;
-  return kind === 'unauthorized' && isKnownKey ? tasksOfKnownKey : rules[kind].tasks;
+  const ofKnownKey = isKnownKey ? tasksOfKnownKey.get(kind) : undefined;
+  return ofKnownKey ?? rules[kind].tasks;
 }
 
 /**

@@ -23,11 +23,11 @@ interface RefusedTask {
  */
 export interface Refusals {
   readonly tasks: ReadonlyMap<string, RefusedTask>;
-  /** Different tasks in a row: refused since the service answered a call that began later. */
+  /** Different tasks in a row: refused since the service answered a call that began after `fromMs`. */
   readonly row: readonly {
     readonly taskId: string;
     readonly kind: Refusal;
-    readonly atMs: number;
+    readonly fromMs: number;
   }[];
 }
 
@@ -78,24 +78,31 @@ export function differentIn({ row }: Refusals, kind: Refusal): number {
 
 export interface Refused {
   readonly taskId: string;
+  /** When the call began. */
+  readonly begunMs: number;
   readonly nowMs: number;
   /** When the service last answered a task of the queue; null: not since the server started. */
   readonly answeredMs: number | null;
 }
 
-/** With the task in the row, unless it is suspected. */
+/**
+ * With the task in the row, unless it is suspected. A key is looked at when a call begins: a later call that is
+ * answered shows that the key is good, even if it began before the refusal was known. Room for calls comes and goes:
+ * there only one that began after the refusal tells anything.
+ */
 export function refused(before: Refusals, kind: Refusal, one: Refused): Refusals {
-  const { taskId, nowMs } = one;
+  const { taskId, begunMs, nowMs } = one;
+  const fromMs = kind === 'unauthorized' || kind === 'forbidden' ? begunMs : nowMs;
   const after = refusedElsewhere(before, one);
   if (suspicionOf(after, taskId) !== 'none') return after;
   const others = before.row.filter((one) => one.taskId !== taskId);
-  return { ...after, row: [...others, { taskId, kind, atMs: nowMs }].slice(-maxRow) };
+  return { ...after, row: [...others, { taskId, kind, fromMs }].slice(-maxRow) };
 }
 
 /** As another server says: it tells something of the task, and nothing of the row here. */
 export function refusedElsewhere(
   before: Refusals,
-  { taskId, nowMs, answeredMs }: Refused,
+  { taskId, nowMs, answeredMs }: Omit<Refused, 'begunMs'>,
 ): Refusals {
   const known = before.tasks.get(taskId);
   const tasks = new Map<string, RefusedTask>();
@@ -113,10 +120,10 @@ export function refusedElsewhere(
 
 /**
  * A call that began before a refusal says nothing about it: a long one may have been let in while
- * there was still room. The same object: it said nothing new.
+ * there was still room, or the key still good. The same object: it said nothing new.
  */
 export function answeredOne(before: Refusals, taskId: string, begunMs: number): Refusals {
-  const row = before.row.filter(({ atMs }) => atMs > begunMs);
+  const row = before.row.filter(({ fromMs }) => fromMs > begunMs);
   const isTold = [...before.tasks].some(([id, task]) => {
     return id === taskId || (task.sinceMs <= begunMs && task.othersAnswered < maxCounted);
   });

@@ -46,6 +46,20 @@ describe('writeRequest', () => {
     });
     expect(writeRequest(queueFields, 'all')).toBe('all');
   });
+
+  it.each([NaN, Infinity, 5n, Symbol('5'), () => 5])('does not let JSON change %s', (odd) => {
+    const limits = [{ unit: 'a', rate: odd, perSeconds: 1 }];
+    const wire = writeRequest(queueFields, {
+      maxActive: odd,
+      ageing: { lowToHighMs: odd },
+      limits,
+    });
+    expect(JSON.parse(JSON.stringify(wire))).toEqual({
+      max_active: [null],
+      ageing: { low_to_high_seconds: [null] },
+      limits: [{ unit: 'a', rate: [null], per_seconds: 1 }],
+    });
+  });
 });
 
 describe('callersError', () => {

@@ -95,7 +95,7 @@ function writeObject(fields: Fields, given: unknown, path: string, errors: Field
   if (!isObject(given)) return given;
   const wire: Record<string, unknown> = {};
   for (const name of Object.keys(given)) {
-    const value = given[name];
+    const value = keptByJson(given[name]);
     if (value === undefined) continue;
     const at = `${path}/${pointerSegment(name)}`;
     const field = Object.hasOwn(fields, name) ? fields[name] : undefined;
@@ -110,6 +110,25 @@ function writeObject(fields: Fields, given: unknown, path: string, errors: Field
   }
   return wire;
 }
+
+/**
+ * JSON writes NaN and Infinity as null, which would take a limit away, and leaves functions out, which would give it its
+ * default. In their place stands what no field takes, so that the schema refuses it in its own words.
+ */
+function keptByJson(value: unknown): unknown {
+  switch (typeof value) {
+    case 'number':
+      return Number.isFinite(value) ? value : refusedByAll;
+    case 'bigint':
+    case 'function':
+    case 'symbol':
+      return refusedByAll;
+    default:
+      return value;
+  }
+}
+
+const refusedByAll: readonly unknown[] = [null];
 
 function writeValue(field: Field, value: unknown, path: string, errors: FieldError[]): unknown {
   const { write, items, members } = field;

@@ -63,11 +63,14 @@ describe('R-RE4: which failures are retried', () => {
 
   it('a refused key as any error, so that its queue is not stopped', () => {
     const denied = failure('UNAUTHORIZED');
-    const told = { retryCount: 0, log: silentLog, names: ['UNAUTHORIZED', 'HTTP_401'] };
-    const by = (policy: RetryPolicy) =>
-      applyRetryPolicy(policy, denied, { ...told, finalStatus: 401 });
+    const told = { log: silentLog, names: ['UNAUTHORIZED', 'HTTP_401'], finalStatus: 401 };
+    const by = (policy: RetryPolicy, retryCount = 0) =>
+      applyRetryPolicy(policy, denied, { ...told, retryCount });
     expect(by({})).toBe(denied);
     expect(by({ codes: { HTTP_401: 1 } })).toEqual(failure('HTTP_401'));
+    const last = by({ codes: { UNAUTHORIZED: 1 } }, 1);
+    expect(last).toEqual(failure('HTTP_401', { retriable: false }));
+    expect(by({ codes: { UNAUTHORIZED: false } }).code).toBe('UNAUTHORIZED');
   });
 
   it('any other as it says itself', () => {

@@ -37,9 +37,10 @@ export function applyRetryPolicy(
   { retryCount, log, names = [error.code], finalStatus = null }: FailedTry,
 ): AttemptError {
   const maxRetries = maxRetriesAfter(names, codes);
-  if (retryCount >= maxRetries) return { ...error, retriable: false };
-  const judged =
-    maxRetries === Infinity || finalStatus === null ? error : allowed(error, finalStatus);
+  const isRetried = maxRetries > 0 && maxRetries !== Infinity;
+  // The last attempt, too: its code would stop the queue for all that are not refused.
+  const judged = isRetried && finalStatus !== null ? allowed(error, finalStatus) : error;
+  if (retryCount >= maxRetries) return { ...judged, retriable: false };
   if (!isRetriable(judged)) return judged;
   if (delaySeconds === undefined || hasItsTime(judged)) return judged;
   const seconds = ask(log, () =>

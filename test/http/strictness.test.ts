@@ -156,6 +156,36 @@ const rows: readonly Row[] = [
     at: ['/maxConcurrency', '/max_concurrency'],
   },
   {
+    name: 'set with a number that is none',
+    typed: (sluice) => sluice.queue('strict').set({ maxConcurrency: NaN }),
+    wire: put(url, { max_concurrency: 'NaN' }),
+    at: ['/maxConcurrency', '/max_concurrency'],
+  },
+  {
+    name: 'set with a function',
+    typed: (sluice) => sluice.queue('strict').set({ maxConcurrency: odd(() => 5) }),
+    wire: put(url, { max_concurrency: '() => 5' }),
+    at: ['/maxConcurrency', '/max_concurrency'],
+  },
+  {
+    name: 'set with an age that is none',
+    typed: (sluice) => sluice.queue('strict').set({ ageing: { lowToHighMs: NaN } }),
+    wire: put(url, { ageing: { low_to_high_seconds: 'NaN' } }),
+    at: ['/ageing/lowToHighMs', '/ageing/low_to_high_seconds'],
+  },
+  {
+    name: 'change with a rate that is none',
+    typed: (sluice) => sluice.queue('strict').change({ limits: { rpm: NaN } }),
+    wire: patch(url, { limits: { rpm: 'NaN' } }),
+    at: same('/limits/rpm'),
+  },
+  {
+    name: 'change with an endless rate',
+    typed: (sluice) => sluice.queue('strict').change({ maxActive: Infinity }),
+    wire: patch(url, { max_active: 'Infinity' }),
+    at: ['/maxActive', '/max_active'],
+  },
+  {
     name: 'set with a rate of 0',
     typed: (sluice) => sluice.queue('strict').set({ limits: [{ ...limit, rate: 0 }] }),
     wire: put(url, { limits: [{ ...wireLimit, rate: 0 }] }),

@@ -264,7 +264,9 @@ describeOnEveryEngine('a task that its service refuses every time', (under) => {
     expect((await engine.listDeadLetters({ queue })).items).toHaveLength(4);
     await worker.complete(await worker.takeOne());
     const forbidden = { ...denied, code: 'FORBIDDEN' };
-    await failAll(engine, scene, await worker.take(3), forbidden);
+    await failAll(engine, scene, await worker.take(9), forbidden);
+    expect(await stateOf(engine, scene)).toBe('closed');
+    await worker.fail(await worker.takeOne(), forbidden);
     expect((await engine.getQueue(queue)).live).toMatchObject({
       circuit: 'open',
       pausedWhy: 'its service forbids what the API key asks for (403)',
