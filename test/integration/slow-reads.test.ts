@@ -130,8 +130,9 @@ describe('slow reads on PGlite', () => {
     await worker.beat([]);
     answered.push('beat');
     await Promise.all(reads);
-    // With all reads in one line, the beat would have come last.
-    expect(answered.indexOf('beat')).toBeLessThan(10);
+    // With all reads in one line, the beat would have come last. It is several turns of the event loop long, in which
+    // 2 to 12 short reads were answered.
+    expect(answered.indexOf('beat')).toBeLessThan(25);
     await engine.close();
   });
 });

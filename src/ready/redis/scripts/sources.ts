@@ -1,7 +1,7 @@
 import { savingWildcards, wildcards } from './wildcards.js';
 
 /** Parked lanes that one script opens, of all queues together. */
-const maxReopened = 100;
+const maxReopened = 70;
 
 /**
  * The sources that lanes are taken from. A source is all lanes of one task type, one capability set

@@ -18,7 +18,7 @@ local enterWalk, nextInWalk, parkInWalk, reopenParked, reopenSome
 local dueIn, walkOverSources, walkOverNamed, saveWalk
 
 do
-local dueLeft, looksLeft, readsLeft = 200, 220, count + 200
+local dueLeft, looksLeft, readsLeft = 150, 150, count + 130
 -- Of many sources the first lane of each is read first.
 local firstBatch = #ARGV - firstKey < 50 and 3 or 1
 
