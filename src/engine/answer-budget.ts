@@ -12,18 +12,25 @@ interface Waiting {
   readonly admit: () => void;
 }
 
+/** Those that reserve room, and those that wait for it. */
+interface Line {
+  reserved: number;
+  readonly waiting: Waiting[];
+}
+
 /**
  * Bytes of answers that are read from Postgres or sent to callers at once, however many ask. A read
  * reserves the most that its answer may become; an answer holds its real size until it is sent. Answers to
- * workers have as much room besides, so that unread lists never keep tasks from their workers.
+ * workers have as much room besides, so that unread lists never keep tasks from their workers. Writes that answer with a
+ * task reserve as much besides: they don't wait for reads, only for one another and for answers that are not read.
  */
 export class AnswerBudget {
   /** An answer of which nothing was read for so long is given up. */
   readonly unreadForMs: number;
   readonly #maxBytes: number;
   readonly #waitMs: number;
-  readonly #waiting: Waiting[] = [];
-  #reading = 0;
+  readonly #reads: Line = { reserved: 0, waiting: [] };
+  readonly #writes: Line = { reserved: 0, waiting: [] };
   #sending = 0;
   #sendingToWorkers = 0;
 
@@ -39,7 +46,7 @@ export class AnswerBudget {
   }
 
   get room(): number {
-    return Math.max(0, this.#maxBytes - this.#reading - this.#sending);
+    return this.#roomIn(this.#reads);
   }
 
   /** Workers read their tasks more slowly than they are given. */
@@ -62,39 +69,56 @@ export class AnswerBudget {
   }
 
   /** Waits for room, in order, and reserves it while `read` runs. Refused when none comes in time. */
-  async within<Answer>(bytes: number, read: () => Promise<Answer>): Promise<Answer> {
-    if (this.#waiting.length === 0 && bytes <= this.room) this.#reading += bytes;
-    else await this.#wait(bytes);
+  within<Answer>(bytes: number, read: () => Promise<Answer>): Promise<Answer> {
+    return this.#through(this.#reads, bytes, read);
+  }
+
+  /** The same for a write and its answer: refused before anything is written. */
+  withinWrites<Answer>(bytes: number, write: () => Promise<Answer>): Promise<Answer> {
+    return this.#through(this.#writes, bytes, write);
+  }
+
+  async #through<Answer>(line: Line, bytes: number, work: () => Promise<Answer>): Promise<Answer> {
+    if (line.waiting.length === 0 && bytes <= this.#roomIn(line)) line.reserved += bytes;
+    else await this.#wait(line, bytes);
     try {
-      return await read();
+      return await work();
     } finally {
-      this.#reading -= bytes;
+      line.reserved -= bytes;
       this.#admit();
     }
   }
 
-  #wait(bytes: number): Promise<void> {
+  #roomIn({ reserved }: Line): number {
+    return Math.max(0, this.#maxBytes - reserved - this.#sending);
+  }
+
+  #wait(line: Line, bytes: number): Promise<void> {
     return new Promise((resolve, reject) => {
       const timer = setTimeout(() => {
-        this.#waiting.splice(this.#waiting.indexOf(waiting), 1);
+        line.waiting.splice(line.waiting.indexOf(waiting), 1);
         reject(noRoom());
         this.#admit();
       }, this.#waitMs);
       const admit = () => {
         clearTimeout(timer);
-        this.#reading += bytes;
+        line.reserved += bytes;
         resolve();
       };
       const waiting = { bytes, admit };
-      this.#waiting.push(waiting);
+      line.waiting.push(waiting);
     });
   }
 
   #admit(): void {
+    for (const line of [this.#reads, this.#writes]) this.#admitTo(line);
+  }
+
+  #admitTo(line: Line): void {
     for (;;) {
-      const [first] = this.#waiting;
-      if (first === undefined || first.bytes > this.room) return;
-      this.#waiting.shift();
+      const [first] = line.waiting;
+      if (first === undefined || first.bytes > this.#roomIn(line)) return;
+      line.waiting.shift();
       first.admit();
     }
   }

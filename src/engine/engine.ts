@@ -235,13 +235,13 @@ export class Engine implements SluiceApi {
     taskId: TaskId,
     change: Parameters<TaskApi['changeTask']>[1],
   ): Promise<TaskView> {
-    await refusing(this.#parts.replay.changeTask(taskId, change));
-    return refusing(this.#parts.read.getWritten(taskId));
+    const { read, replay } = this.#parts;
+    return refusing(read.write(taskId, () => replay.changeTask(taskId, change)));
   }
 
   async replayTask(taskId: TaskId, request: ReplayRequest = {}): Promise<TaskView> {
-    await refusing(this.#parts.replay.replayTask(taskId, request));
-    return refusing(this.#parts.read.getWritten(taskId));
+    const { read, replay } = this.#parts;
+    return refusing(read.write(taskId, () => replay.replayTask(taskId, request)));
   }
 
   listQueues(page: PageRequest = {}, within = unconfined): Promise<Page<QueueView>> {

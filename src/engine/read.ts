@@ -45,17 +45,18 @@ export class Read {
     return task;
   }
 
-  /** After a write, which must not look refused: it waits neither for room nor for its turn among reads. */
-  async getWritten(taskId: TaskId): Promise<TaskView> {
+  /**
+   * A write that answers with its task. Room for the answer is reserved first, and the task is read without a turn
+   * among reads: what was written must not look refused.
+   */
+  write(taskId: TaskId, write: () => Promise<unknown>): Promise<TaskView> {
     const { db, answers } = this.#context;
-    const giveBack = answers.hold(taskBytes);
-    try {
+    return answers.withinWrites(taskBytes, async () => {
+      await write();
       const task = await findTask(db, taskId, false, instant(this.#context));
       if (task === null) throw taskNotFound(taskId);
       return task;
-    } finally {
-      giveBack();
-    }
+    });
   }
 
   /** Queue and owner of a task never change, so that this holds for whatever is done with it next. */

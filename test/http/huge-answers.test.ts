@@ -73,6 +73,32 @@ describe('answers that nobody reads', () => {
     for (const reader of readers) reader.destroy();
   });
 
+  it('R-HA3: refuse a change whose answer would add to them, before it is made', async () => {
+    const two = [{ taskType: 'changed' }, { taskType: 'changed' }];
+    const [first, second] = await submitAll(server.engine, two);
+    if (first === undefined || second === undefined) throw new Error('nothing was submitted');
+    const change = async (id: string) => {
+      const answer = await fetch(`${server.url}/api/v1/tasks/${id}`, {
+        method: 'PATCH',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify({ priority: 'high' }),
+      });
+      await answer.arrayBuffer();
+      return answer.status;
+    };
+    const readers = Array.from({ length: 6 }, () =>
+      unread(`${server.url}/api/v1/tasks?include=result`),
+    );
+    await until('a change to be refused', async () => (await change(first)) === 503);
+    const statuses = await Promise.all(Array.from({ length: 20 }, () => change(second)));
+    expect(new Set(statuses)).toEqual(new Set([503]));
+    for (const reader of readers) reader.destroy();
+    await until('the room to be back', () => answers.room === 2 * bounds.answerBytes);
+    expect((await server.engine.getTask(second)).priority).toBe('medium');
+    expect(await change(second)).toBe(200);
+    expect((await server.engine.getTask(second)).priority).toBe('high');
+  });
+
   it('R-HA3: of clients that leave before they are made leave nothing behind', async () => {
     const list = `${server.url}/api/v1/tasks?include=result`;
     for (let afterMs = 1; afterMs <= 40; afterMs += 3) {

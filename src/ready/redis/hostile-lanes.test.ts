@@ -210,6 +210,33 @@ describe('300 queues that are full, with 40 lanes each', () => {
   }, 60_000);
 });
 
+describe.each([{ types: 30 }, { types: 50 }, { types: 120 }])(
+  'workers that name $types task types, of several queues each',
+  ({ types }) => {
+    const taskTypes = Array.from({ length: types }, (_, index) => `t${index}`);
+    let bench: Workbench;
+    let longest: Awaited<ReturnType<typeof openCounted>>['longest'];
+
+    beforeAll(async () => {
+      ({ bench, longest } = await openCounted());
+      const queues = ['a', 'b', 'c', 'd', 'e', 'f'];
+      await bench.offer(
+        ...queues.flatMap((queue) => taskTypes.map((taskType) => bench.task({ queue, taskType }))),
+      );
+    }, 60_000);
+
+    afterAll(async () => {
+      for (const close of closing.splice(0).reverse()) await close();
+    });
+
+    it.each([1, 2, 5, 20, 40])('R-CH3: get %i at once, by short scripts', async (count) => {
+      longest.forget();
+      expect(await bench.take({ taskTypes, count })).toHaveLength(count);
+      expect(longest.found().steps).toBeLessThan(mostSteps);
+    });
+  },
+);
+
 function finishedOf(taskId: Offer['taskId'] | undefined) {
   if (taskId === undefined) throw new Error('one may go');
   return [{ taskId, queue: 'h', reserved: {}, usage: null }];

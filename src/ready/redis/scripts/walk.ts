@@ -18,7 +18,10 @@ local enterWalk, nextInWalk, parkInWalk, reopenParked, reopenSome
 local dueIn, walkOverSources, walkOverNamed, saveWalk
 
 do
-local dueLeft, looksLeft, readsLeft = 150, 150, count + 130
+local dueLeft, looksLeft, readsLeft = 150, 150, 630
+-- Something was parked or put in its place, so that the next take finds other lanes first. A take that ended without
+-- that, or a grant, would be made again and again, and none would ever grant anything.
+local hasMoved = false
 -- Of many sources the first lane of each is read first.
 local firstBatch = #ARGV - firstKey < 50 and 3 or 1
 
@@ -121,6 +124,8 @@ end
 local function lookAtFirstOf(source)
   local lane = loadLane(source.found[source.at])
   lane.storedScore = source.score
+  local head = headOf(lane)
+  if not head or source.score ~= scoreOf(levelOf(head), lane.queue.turn) then hasMoved = true end
   removeFirstNode(source)
   advance(source)
   if source.score then enterNode(source) end
@@ -132,7 +137,7 @@ function nextInWalk()
   while true do
     local node = firstNode()
     if not node then return nil end
-    if looksLeft <= 0 or readsLeft <= 0 then
+    if looksLeft <= 0 or readsLeft <= 0 and (hasMoved or wanted <= count) then
       isCutShort = true
       return nil
     end
@@ -154,7 +159,7 @@ end
 
 -- Lanes that are looked at in vain are counted: grants are counted by the take.
 function parkInWalk(lane, untilMs)
-  looksLeft = looksLeft - 1
+  looksLeft, hasMoved = looksLeft - 1, true
   local queue = lane.queue
   lane.isInWalk, lane.parkedUntil = false, untilMs
   if not queue.parkedInWalk then queue.parkedInWalk = {} end
