@@ -11,6 +11,8 @@ const hoursKeptMs = 90 * dayMs;
 const defaultMaxRows = 1_000_000;
 const rowsAtOnce = 5_000;
 const roundsAtOnce = 20;
+/** Until the next tick, when one was not enough. */
+const soonMs = 1_000;
 /** How often it is looked whether there are too many rows. */
 const boundEveryTicks = 10;
 
@@ -30,10 +32,12 @@ export class CounterUpkeep {
   async tick(): Promise<number> {
     if (this.#ticks % boundEveryTicks === 0) await this.#bound();
     this.#ticks += 1;
-    await this.#sumUp({ from: 5, to: 60, olderThanMs: slotsKeptMs });
-    await this.#sumUp({ from: 60, to: 3_600, olderThanMs: this.#minutesKeptMs });
-    await this.#inRounds(() => this.#purge());
-    return minuteMs;
+    const areDone = [
+      await this.#sumUp({ from: 5, to: 60, olderThanMs: slotsKeptMs }),
+      await this.#sumUp({ from: 60, to: 3_600, olderThanMs: this.#minutesKeptMs }),
+      await this.#inRounds(() => this.#purge()),
+    ];
+    return areDone.every((isDone) => isDone) ? minuteMs : soonMs;
   }
 
   async #bound(): Promise<void> {
@@ -43,7 +47,7 @@ export class CounterUpkeep {
     this.#hoursKeptMs = await findCountsAge(db, 3_600, this.#maxRows, hoursKeptMs, now);
   }
 
-  #sumUp(step: Omit<SumUp, 'limit'>): Promise<void> {
+  #sumUp(step: Omit<SumUp, 'limit'>): Promise<boolean> {
     const { db } = this.#context;
     const rows = { ...step, limit: rowsAtOnce };
     return this.#inRounds(() => sumUpCounts(db, rows, instant(this.#context)));
@@ -54,10 +58,11 @@ export class CounterUpkeep {
     return purgeCounts(db, this.#hoursKeptMs, rowsAtOnce, instant(this.#context));
   }
 
-  /** The next tick goes on where this one stops. */
-  async #inRounds(round: () => Promise<number>): Promise<void> {
+  /** False: there is more to do. The next tick, which comes soon, goes on. */
+  async #inRounds(round: () => Promise<number>): Promise<boolean> {
     for (let rounds = 0; rounds < roundsAtOnce; rounds++) {
-      if ((await round()) < rowsAtOnce) return;
+      if ((await round()) < rowsAtOnce) return true;
     }
+    return false;
   }
 }
