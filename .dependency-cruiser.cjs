@@ -14,6 +14,8 @@ const layers = {
   server: ['domain', 'protocol', 'runtime', 'store', 'ready', 'engine'],
   worker: ['domain', 'protocol', 'runtime'],
   client: ['domain', 'protocol', 'runtime', 'store', 'ready', 'engine', 'worker'],
+  otel: ['domain', 'protocol', 'worker', 'client'],
+  dashboard: ['domain', 'protocol'],
 };
 
 module.exports = {
@@ -29,6 +31,20 @@ module.exports = {
       severity: 'error',
       from: { pathNot: '^src/cli/' },
       to: { path: '^src/cli/' },
+    },
+    {
+      name: 'nobody-imports-the-dashboard',
+      comment: 'it is built for browsers, apart from all else',
+      severity: 'error',
+      from: { pathNot: '^src/dashboard/' },
+      to: { path: '^src/dashboard/' },
+    },
+    {
+      name: 'dashboard-knows-only-types-of-the-wire',
+      comment: 'a schema at run time would bring its library into the bundle',
+      severity: 'error',
+      from: { path: '^src/dashboard/' },
+      to: { path: '^src/protocol/', dependencyTypesNot: ['type-only'] },
     },
     {
       name: 'domain-is-pure',
@@ -60,6 +76,13 @@ module.exports = {
       severity: 'error',
       from: { path: '^src/', pathNot: [test, '^src/ready/redis/'] },
       to: { path: '^node_modules/ioredis/' },
+    },
+    {
+      name: 'opentelemetry-stays-in-otel',
+      comment: 'an optional peer: who does not import sluice/otel need not have it',
+      severity: 'error',
+      from: { path: '^src/', pathNot: [test, folder('otel')] },
+      to: { path: '^node_modules/@opentelemetry/' },
     },
     {
       name: 'fastify-stays-in-the-server',
@@ -97,8 +120,13 @@ module.exports = {
     {
       name: 'declared-dependencies-only',
       severity: 'error',
-      from: { path: '^src/', pathNot: test },
-      to: { dependencyTypes: ['npm-dev', 'npm-no-pkg', 'npm-unknown'] },
+      // What the dashboard needs is in its bundle.
+      from: { path: '^src/', pathNot: [test, '^src/dashboard/'] },
+      to: {
+        dependencyTypes: ['npm-dev', 'npm-no-pkg', 'npm-unknown'],
+        // A peer is also installed here, for the tests.
+        dependencyTypesNot: ['npm-peer'],
+      },
     },
     {
       name: 'resolvable',

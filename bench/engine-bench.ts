@@ -1,18 +1,30 @@
+import { spawnSync } from 'node:child_process';
+import { join, resolve } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { parseArgs } from 'node:util';
-import { openEngine, type Engine } from '../src/engine/open-engine.js';
+import type { Engine, openEngine } from '../src/engine/open-engine.js';
 import type { ClaimedTask } from '../src/protocol/workers-api.js';
+import type { createMetrics } from '../src/server/index.js';
 import { startPostgres } from '../test/support/services/postgres-server.js';
+import { median } from './median.js';
 
-/**
- * How fast the hot path is in-process on Postgres: submit in bulk, submit singly, claim and
- * complete. Medians of several rounds with their spread; durability as in production. Uses
- * `DATABASE_URL` if given, else a throw-away server with stock settings.
- */
+const help = `npm run bench:engine -- [--tasks 20000] [--rounds 5] [--against FOLDER] [--json]
+
+How fast the hot path is in-process on Postgres: submit in bulk, submit singly, claim and complete, with the metrics of
+a server listening. Medians of several rounds with their spread; durability as in production. Uses DATABASE_URL if
+given, else a throw-away server with stock settings.
+
+--against FOLDER  another checkout with its node_modules, in turns with this one; prints the ratio of the rates`;
+
 const { values } = parseArgs({
   options: {
     tasks: { type: 'string', default: '20000' },
     rounds: { type: 'string', default: '5' },
+    against: { type: 'string' },
+    /** Whose engine is measured. */
+    source: { type: 'string', default: join(import.meta.dirname, '..') },
     json: { type: 'boolean', default: false },
+    help: { type: 'boolean', default: false },
   },
 });
 const tasks = Number(values.tasks);
@@ -21,10 +33,12 @@ const rounds = Number(values.rounds);
 const measures = ['bulkSubmit', 'singleSubmit', 'claim', 'complete', 'process'] as const;
 type Rates = Readonly<Record<(typeof measures)[number], number>>;
 
-async function main(): Promise<void> {
+async function measure(): Promise<Rates[]> {
+  const source = await importSource(values.source);
   const postgres = await startPostgres({ durable: true });
   try {
-    const engine = await openEngine({ database: { kind: 'postgres', url: postgres.url } });
+    const engine = await source.openEngine({ database: { kind: 'postgres', url: postgres.url } });
+    source.createMetrics(engine, engine);
     const measured: Rates[] = [];
     try {
       await round(engine, 2_000);
@@ -36,10 +50,63 @@ async function main(): Promise<void> {
     } finally {
       await engine.close();
     }
-    print(measured);
+    return measured;
   } finally {
     await postgres.stop();
   }
+}
+
+interface Source {
+  readonly openEngine: typeof openEngine;
+  readonly createMetrics: typeof createMetrics;
+}
+
+async function importSource(folder: string): Promise<Source> {
+  const load = (path: string) => import(pathToFileURL(join(folder, path)).href) as Promise<object>;
+  const modules = [await load('src/engine/open-engine.ts'), await load('src/server/index.ts')];
+  return Object.assign({}, ...modules) as Source;
+}
+
+/** In turns, each round in a process of its own, so that both sides meet the same noise. */
+function compare(other: string): void {
+  const ratios: Rates[] = [];
+  for (let index = 0; index < rounds; index++) {
+    const ours = measureApart(values.source);
+    const theirs = measureApart(resolve(other));
+    ratios.push(
+      Object.fromEntries(measures.map((name) => [name, ours[name] / theirs[name]])) as Rates,
+    );
+    if (!values.json) console.error(`round ${String(index + 1)}: ${describeRatios(ratios.at(-1))}`);
+  }
+  if (values.json) {
+    console.log(JSON.stringify({ tasks, ratios }));
+    return;
+  }
+  const row = (name: (typeof measures)[number]) => {
+    const all = ratios.map((ratio) => ratio[name]);
+    const [least, most] = [Math.min(...all), Math.max(...all)];
+    return { ratio: median(all).toFixed(3), least: least.toFixed(3), most: most.toFixed(3) };
+  };
+  console.table(Object.fromEntries(measures.map((name) => [name, row(name)])));
+}
+
+function measureApart(source: string): Rates {
+  const { status, stdout } = spawnSync(
+    process.execPath,
+    [
+      ...process.execArgv,
+      ...[import.meta.filename, '--json', '--rounds', '1'],
+      ...['--tasks', values.tasks, '--source', source],
+    ],
+    { stdio: ['ignore', 'pipe', 'inherit'], encoding: 'utf8' },
+  );
+  const [rates] = status === 0 ? (JSON.parse(stdout) as { rounds: Rates[] }).rounds : [];
+  if (rates === undefined) throw new Error(`The benchmark of ${source} failed`);
+  return rates;
+}
+
+function describeRatios(ratios: Rates | undefined): string {
+  return measures.map((name) => `${name} ${ratios?.[name].toFixed(3) ?? ''}`).join(', ');
 }
 
 async function round(engine: Engine, count: number): Promise<Rates> {
@@ -134,4 +201,6 @@ function print(measured: readonly Rates[]): void {
   );
 }
 
-await main();
+if (values.help) console.log(help);
+else if (values.against !== undefined) compare(values.against);
+else print(await measure());

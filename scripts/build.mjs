@@ -1,5 +1,5 @@
-// src → dist: compiled modules, the assets beside them, an executable bin, and the data image that every new
-// embedded database starts from. Silent when all is well.
+// src → dist: compiled modules, the assets beside them, an executable bin, the dashboard's files for browsers, and the
+// data image that every new embedded database starts from. Silent when all is well.
 // --unchecked: types are checked by somebody else.
 import { spawnSync } from 'node:child_process';
 import {
@@ -14,6 +14,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
+import { buildDashboard, dashboardFolder } from './dashboard-bundle.mjs';
 
 process.chdir(join(import.meta.dirname, '..'));
 
@@ -25,7 +26,9 @@ const makesImage = /store.(embedded.*|migrate)\.js$/;
 
 const startedAt = new Date();
 const sources = filesUnder('src');
-const modules = sources.filter((path) => path.endsWith('.ts') && !notShipped.test(path));
+const modules = sources.filter(
+  (path) => path.endsWith('.ts') && !notShipped.test(path) && !path.startsWith('src/dashboard/'),
+);
 const assets = sources.filter((path) => asset.test(path));
 
 removeOrphans();
@@ -42,6 +45,7 @@ for (const path of assets) {
   copyFileSync(path, inDist(path));
 }
 if (existsSync('dist/cli/main.js')) chmodSync('dist/cli/main.js', 0o755);
+await buildDashboard();
 if (compiler.status === 0) await buildImage();
 if (compiler.status === 0) utimesSync(buildInfo, startedAt, startedAt);
 process.exitCode = compiler.status ?? 1;
@@ -68,7 +72,8 @@ function removeOrphans() {
     ['.js', '.js.map', '.d.ts'].map((end) => compiled(path).replace(/\.js$/, end)),
   );
   const wanted = new Set([...emitted, ...assets.map(inDist), buildInfo]);
-  const isWanted = (path) => wanted.has(path) || path.endsWith('.image');
+  const isWanted = (path) =>
+    wanted.has(path) || path.endsWith('.image') || path.startsWith(dashboardFolder);
   for (const path of filesUnder('dist')) if (!isWanted(path)) rmSync(path);
   if (!emitted.every((path) => existsSync(path))) rmSync(buildInfo, { force: true });
 }

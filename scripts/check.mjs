@@ -15,11 +15,13 @@ const build = ['build', 'node', 'scripts/build.mjs', '--unchecked'];
 const staticSteps = [
   ['lint', bin('eslint'), '--cache', '--cache-location', cache('eslint/'), '--max-warnings=0', '.'],
   ['types', bin('tsc'), '-p', 'tsconfig.json'],
+  ['dashboard types', bin('tsc'), '-p', 'src/dashboard/tsconfig.json'],
   ['format', bin('prettier'), '--check', '--cache', '--log-level=warn', '.'],
   ['import direction', bin('depcruise'), '--config=.dependency-cruiser.cjs', 'src'],
   ['loaded modules', bin('depcruise'), '--config=.dependency-cruiser.loaded.cjs', 'src'],
   ['dead exports', bin('knip'), '--no-progress'],
   ['client size', 'node', 'scripts/client-size.mjs'],
+  ['dashboard size', 'node', 'scripts/dashboard-size.mjs'],
 ];
 
 const failures = [];

@@ -9,7 +9,10 @@ import { Project } from './try-package/project.mjs';
 import { snippetsOf } from './try-package/snippets.mjs';
 
 const repository = join(import.meta.dirname, '..');
-const pages = ['README.md', 'docs/guide.md', 'docs/operations.md', 'docs/security.md'];
+const pages = [
+  'README.md',
+  ...['guide', 'operations', 'security', 'tracing'].map((name) => `docs/${name}.md`),
+];
 const snippets = pages.flatMap((page) =>
   snippetsOf(page, readFileSync(join(repository, page), 'utf8')),
 );
@@ -86,7 +89,8 @@ async function tryEsm() {
   const project = new Project(root, 'esm');
   let url;
   try {
-    const tools = [tool('zod'), tool('typescript'), tool('@types/node')];
+    const otel = ['@opentelemetry/api', '@opentelemetry/sdk-trace-node'].map(tool);
+    const tools = [tool('zod'), ...otel, tool('typescript'), tool('@types/node')];
     await project.install([tarball, ...tools], { type: 'module' });
     checkLinks(project.path('node_modules/sluice'));
     for (const file of ['assumed.mjs', 'run-snippets.mjs']) {

@@ -71,7 +71,7 @@ describe('README.md', () => {
   });
 });
 
-describe.each(['docs/guide.md', 'docs/write-a-worker.md'])('%s', (page) => {
+describe.each(['docs/guide.md', 'docs/tracing.md', 'docs/write-a-worker.md'])('%s', (page) => {
   const shown = /<!-- (examples\/\S+) -->\s+```\w+\n([^]*?)```/g;
   const pieces = [...read(page).matchAll(shown)].flatMap(([, file = '', code = '']) =>
     code.split('// …\n').map((piece) => ({ file, piece })),
@@ -121,6 +121,10 @@ describe('docs/operations.md', () => {
     const known = new Set<string>([
       ...settings.flatMap(({ variables }) => variables),
       'SLUICE_URL',
+      // Of a worker.
+      'SLUICE_CONCURRENCY',
+      'SLUICE_CLAIM_BATCH',
+      'SLUICE_LATENCY_THRESHOLD',
     ]);
     const named = operations.match(/\b(SLUICE_[A-Z_]+|DATABASE_URL)\b/g) ?? [];
     expect(named.filter((name) => !known.has(name))).toEqual([]);
@@ -143,8 +147,12 @@ describe('docs/operations.md', () => {
   });
 
   it('lists every metric, and no other', () => {
-    const source = read('src/server/metrics.ts');
-    const made = [...source.matchAll(/(?:counter|gauge)\(\s*'(\w+)'|name: 'sluice_(\w+)'/g)].map(
+    const files = readdirSync(join(root, 'src/server/metrics'))
+      .filter((file) => !file.endsWith('.test.ts'))
+      .map((file) => read(`src/server/metrics/${file}`));
+    const naming =
+      /(?:counter|gauge|histogram|counterIn)\(\s*(?:registry,\s*)?'(\w+)'|name(?::| =) 'sluice_(\w+)'/g;
+    const made = [...files.join('\n').matchAll(naming)].map(
       ([, short, long]) => `sluice_${short ?? long ?? ''}`,
     );
     const listed = tableRows(section(operations, 'Metrics')).map(([name]) =>

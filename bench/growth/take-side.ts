@@ -2,7 +2,7 @@
 // what the compiler has learned from it, is not this side's.
 // node --import tsx bench/growth/take-side.ts <queues> <rounds> <takes> [redis url]
 import { firstIdAt } from '../../src/domain/ids.js';
-import { MemoryReadyQueue } from '../../src/ready/memory-ready-queue.js';
+import { MemoryReadyQueue } from '../../src/ready/memory/memory-ready-queue.js';
 import type { Offer, ReadyQueue, Taken, TakeRequest } from '../../src/ready/ready-queue.js';
 import { RedisBus } from '../../src/ready/redis/bus.js';
 import { openRedis } from '../../src/ready/redis/connection.js';
@@ -95,7 +95,12 @@ async function takeMany(ready: ReadyQueue): Promise<Round> {
 /** As in the life of a queue: what was taken ends, and as much comes in anew. */
 async function refill(ready: ReadyQueue, taken: readonly Taken[], offers: readonly Offer[]) {
   await ready.confirm(taken);
-  const finished = taken.map(({ taskId, lane }) => ({ taskId, queue: lane.queue, ...nothingUsed }));
+  const finished = taken.map(({ taskId, grant, lane }) => ({
+    taskId,
+    grant,
+    queue: lane.queue,
+    ...nothingUsed,
+  }));
   await ready.finish(finished);
   const ended = new Set(taken.map(({ taskId }) => taskId));
   await offer(

@@ -8,6 +8,8 @@ export interface Contender {
   /** What runs it, and which of its kinds. */
   readonly module: string;
   readonly variant?: string;
+  /** On the Redis that writes each command to disk before it answers; otherwise on one that keeps nothing. */
+  readonly durableRedis?: boolean;
 }
 
 const peers = join(import.meta.dirname, '../peers');
@@ -19,6 +21,13 @@ export const contenders: readonly Contender[] = [
     title: 'BullMQ',
     side: 'peer',
     module: join(peers, 'bullmq.mjs'),
+  },
+  {
+    name: 'bullmq-durable',
+    title: 'BullMQ, durable',
+    side: 'peer',
+    module: join(peers, 'bullmq.mjs'),
+    durableRedis: true,
   },
   {
     name: 'graphile-worker',

@@ -16,6 +16,7 @@ export class WrongFlag extends Error {}
 
 const shortly: readonly string[] = [
   'bullmq',
+  'bullmq-durable',
   'graphile-local-queue',
   'sluice-postgres',
   'sluice-http',

@@ -49,8 +49,8 @@ export async function runContender(
 ): Promise<Outcome> {
   const { postgresUrl } = await services.renew();
   const folder = mkdtempSync(join(tmpdir(), 'sluice-bench-'));
-  const { module, variant } = contender;
-  const { redisUrl } = services;
+  const { module, variant, durableRedis } = contender;
+  const redisUrl = durableRedis ? services.durableRedisUrl : services.redisUrl;
   const given = { module, variant, postgresUrl, redisUrl, folder, ...sizes };
   const child = spawn(node, [side, JSON.stringify(given)], {
     env: { ...withoutSettings(process.env), NODE_ENV: 'production' },

@@ -1,5 +1,5 @@
 import { Compile } from 'typebox/compile';
-import { errorCatalogue, type ErrorCode } from '../../src/domain/errors.js';
+import { errorStatuses, type ErrorCode } from '../../src/domain/errors.js';
 import { problemSchema, type ProblemWire } from '../../src/protocol/problem-schema.js';
 import type { OpenApi, Route } from './document.js';
 import type { FuzzRequest } from './requests.js';
@@ -79,8 +79,8 @@ function isVerdict({ route }: FuzzRequest): boolean {
 }
 
 function codeFaults({ code, status }: ProblemWire, answered: number): string[] {
-  if (!Object.hasOwn(errorCatalogue, code)) return [`has a code that nobody knows: ${code}`];
-  const expected = errorCatalogue[code as ErrorCode].status;
+  if (!Object.hasOwn(errorStatuses, code)) return [`has a code that nobody knows: ${code}`];
+  const expected = errorStatuses[code as ErrorCode];
   return expected === status && status === answered ? [] : [`says ${status}, and is ${answered}`];
 }
 

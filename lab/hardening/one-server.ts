@@ -9,6 +9,15 @@ import { readNotes, type Note } from '../workers/run-log.js';
 
 const tasks = join(import.meta.dirname, '../workers/tasks.mjs');
 
+export interface OneServerOptions {
+  /** Absent: `error`. */
+  readonly logLevel?: string;
+  /** A descriptor to log to; absent: what the lab keeps of all processes. */
+  readonly logFile?: number;
+  /** The command line of another build. */
+  readonly main?: string;
+}
+
 /** A server and its workers on a database that is given by its URL, whatever that leads to. */
 export class OneServer implements AsyncDisposable {
   readonly url: string;
@@ -16,17 +25,19 @@ export class OneServer implements AsyncDisposable {
   readonly #server: Child;
   readonly #workers: Child[] = [];
 
-  private constructor(port: number, args: readonly string[]) {
+  private constructor(port: number, args: readonly string[], options: OneServerOptions) {
+    const { logLevel = 'error', logFile, main = cli } = options;
     this.url = `http://127.0.0.1:${port}`;
     this.#server = new Child({
-      args: [cli, 'serve', '--port', String(port), '--log-level', 'error', ...args],
+      args: [main, 'serve', '--port', String(port), '--log-level', logLevel, ...args],
       env: { SLUICE_HEARTBEAT_INTERVAL_MS: '2000' },
+      ...(logFile === undefined ? {} : { logFile }),
     });
   }
 
   /** Rejects with what it printed when it ends instead. */
-  static async start(args: readonly string[]): Promise<OneServer> {
-    const one = new OneServer(await getFreePort(), args);
+  static async start(args: readonly string[], options: OneServerOptions = {}): Promise<OneServer> {
+    const one = new OneServer(await getFreePort(), args, options);
     try {
       await one.#server.ready;
       return one;

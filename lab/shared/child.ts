@@ -19,6 +19,8 @@ process.once('exit', () => {
 export interface ChildOptions {
   readonly args: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
+  /** A file that it logs to by itself, since a pipe has somebody at the other end; absent: a pipe. */
+  readonly logFile?: number;
 }
 
 export interface ChildExit {
@@ -35,10 +37,10 @@ export class Child {
   readonly #errors: string[] = [];
   readonly #saidAll: Promise<void>;
 
-  constructor({ args, env }: ChildOptions) {
+  constructor({ args, env, logFile }: ChildOptions) {
     this.#process = spawn(process.execPath, args, {
       env: { ...withoutSettings(process.env), ...env },
-      stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
+      stdio: ['ignore', 'pipe', logFile ?? 'pipe', 'ipc'],
     });
     this.exited = this.#untilGone();
     this.#saidAll = this.#keepErrors();

@@ -11,6 +11,8 @@ export interface LabCommand extends Measurements {
   readonly long?: string;
   /** Flags of its own that take a whole number, by their names. */
   readonly numbers?: Readonly<Record<string, NumberFlag>>;
+  /** Flags of its own that take a text, with what it is. */
+  readonly texts?: Readonly<Record<string, string>>;
 }
 
 export interface NumberFlag {
@@ -27,6 +29,7 @@ interface Flags {
   readonly write: boolean;
   readonly json: string | undefined;
   readonly numbers: Readonly<Record<string, number>>;
+  readonly texts: Readonly<Record<string, string>>;
 }
 
 /** `npm run NAME -- …`: runs the scenarios, prints their tables and keeps their numbers. */
@@ -62,7 +65,8 @@ async function main(command: LabCommand): Promise<number> {
 
 /** Null: only help is wanted. */
 export function readFlags(command: LabCommand, args: readonly string[]): Flags | null {
-  const ofNumbers = Object.keys(command.numbers ?? {}).map((name) => [name, { type: 'string' }]);
+  const { numbers = {}, texts = {} } = command;
+  const own = Object.keys({ ...numbers, ...texts }).map((name) => [name, { type: 'string' }]);
   const { values } = parseArgs({
     args: [...args],
     options: {
@@ -72,13 +76,14 @@ export function readFlags(command: LabCommand, args: readonly string[]): Flags |
       write: { type: 'boolean', default: false },
       json: { type: 'string' },
       help: { type: 'boolean', default: false },
-      ...(Object.fromEntries(ofNumbers) as Readonly<Record<string, { type: 'string' }>>),
+      ...(Object.fromEntries(own) as Readonly<Record<string, { type: 'string' }>>),
     } satisfies ParseArgsConfig['options'],
   });
   if (values.help) return null;
   const { only, quick, long, write, json } = values;
   refuseContradictions(command, { only, quick, long, write });
-  return { only, quick, long, write, json, numbers: readNumbers(command, values) };
+  const given = { numbers: readNumbers(command, values), texts: readTexts(command, values) };
+  return { only, quick, long, write, json, ...given };
 }
 
 function refuseContradictions(
@@ -107,6 +112,17 @@ function readNumbers(
     throw new Error(`--${name} takes a whole number above 0, not ${text}.`);
   };
   return Object.fromEntries(Object.entries(numbers).map(read));
+}
+
+function readTexts(
+  { texts = {} }: LabCommand,
+  values: Readonly<Record<string, unknown>>,
+): Readonly<Record<string, string>> {
+  const given = Object.keys(texts).flatMap((name) => {
+    const text = values[name];
+    return typeof text === 'string' ? [[name, text] as const] : [];
+  });
+  return Object.fromEntries(given);
 }
 
 async function runAll(command: LabCommand, flags: Flags, results: Results): Promise<number> {
@@ -138,7 +154,7 @@ function isBuilt(): boolean {
 }
 
 function printHelp(command: LabCommand): void {
-  const { name, long, numbers = {}, scenarios } = command;
+  const { name, long, numbers = {}, texts = {}, scenarios } = command;
   const flags = [
     ['--only NAME', 'one scenario; may be given several times'],
     ['--quick', 'seconds instead of minutes: whether it works, not what it measures'],
@@ -147,6 +163,7 @@ function printHelp(command: LabCommand): void {
       `--${flag} N`,
       `${about}; ${whole} unless told otherwise`,
     ]),
+    ...Object.entries(texts).map(([flag, about]) => [`--${flag} TEXT`, about]),
     ['--json FILE', 'the numbers, every round of them'],
     [
       '--write',

@@ -8,6 +8,8 @@ export interface LabOptions {
   readonly long: boolean;
   /** What flags with a number say, by their names. */
   readonly numbers?: Readonly<Record<string, number>>;
+  /** What flags with a text say; absent where none was given. */
+  readonly texts?: Readonly<Record<string, string>>;
 }
 
 /** What all scenarios share: one Postgres, durable as in production, and how long they may take. */
@@ -17,12 +19,17 @@ export class Lab implements AsyncDisposable {
   readonly progress = new Progress();
   readonly #postgres: RunningServer;
   readonly #numbers: Readonly<Record<string, number>>;
+  readonly #texts: Readonly<Record<string, string>>;
 
-  private constructor(postgres: RunningServer, { quick, long, numbers = {} }: LabOptions) {
+  private constructor(
+    postgres: RunningServer,
+    { quick, long, numbers = {}, texts = {} }: LabOptions,
+  ) {
     this.#postgres = postgres;
     this.quick = quick;
     this.long = long;
     this.#numbers = numbers;
+    this.#texts = texts;
   }
 
   static async open(options: LabOptions): Promise<Lab> {
@@ -42,6 +49,11 @@ export class Lab implements AsyncDisposable {
     const value = this.#numbers[flag];
     if (value === undefined) throw new Error(`This command has no --${flag}`);
     return value;
+  }
+
+  /** Null: it was not given. */
+  text(flag: string): string | null {
+    return this.#texts[flag] ?? null;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -3,6 +3,12 @@ import { CommanderError } from 'commander';
 import { describeFailure, exitCodeOf } from './failure.js';
 import { buildProgram } from './program.js';
 
+// Whoever reads may have enough, like head: that is no failure.
+process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  if (error.code !== 'EPIPE') throw error;
+  process.exit(0);
+});
+
 try {
   await buildProgram().parseAsync();
 } catch (error) {

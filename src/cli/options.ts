@@ -1,9 +1,9 @@
 import { InvalidArgumentError, Option } from 'commander';
-import { isUuid, type TaskId } from '../domain/ids.js';
+import { isUuid, type TaskId, type WorkerId } from '../domain/ids.js';
 import { priorities } from '../domain/priority.js';
 import { bounds } from '../protocol/bounds.js';
-import { taskIdFromWire } from '../protocol/common-wire.js';
-import { logFormats, logLevels } from '../runtime/log-format.js';
+import { taskIdFromWire, workerIdFromWire } from '../protocol/common-wire.js';
+import { logFormats, logLevels, transitionModes } from '../runtime/log-format.js';
 import type { ListInclude } from '../protocol/tasks-api.js';
 
 export function priorityOption(flags: string, description: string): Option {
@@ -16,17 +16,30 @@ export function limitOption(fallback: number): Option {
     .argParser(wholeNumber(1, bounds.pageSize));
 }
 
+/** An empty variable is how a shell says that there is none. */
+export function orVariable(option: Option, name: string): Option {
+  return process.env[name] === '' ? option : option.env(name);
+}
+
 export function logLevelOption(): Option {
-  return new Option('--log-level <level>', 'what to log; debug shows where a handler threw')
-    .env('SLUICE_LOG_LEVEL')
-    .choices(logLevels)
-    .default('info');
+  const option = new Option(
+    '--log-level <level>',
+    'what to log; debug shows where a handler threw',
+  );
+  return orVariable(option, 'SLUICE_LOG_LEVEL').choices(logLevels).default('info');
 }
 
 export function logFormatOption(): Option {
-  return new Option('--log-format <format>', 'pretty in a terminal, else json')
-    .env('SLUICE_LOG_FORMAT')
-    .choices(logFormats);
+  const option = new Option('--log-format <format>', 'pretty in a terminal, else json');
+  return orVariable(option, 'SLUICE_LOG_FORMAT').choices(logFormats);
+}
+
+export function logTransitionsOption(): Option {
+  const option = new Option(
+    '--log-transitions <mode>',
+    'which attempts are logged: all, problems (those that fail) or off (problems)',
+  );
+  return orVariable(option, 'SLUICE_LOG_TRANSITIONS').choices(transitionModes);
 }
 
 export function includeOption(): Option {
@@ -48,6 +61,14 @@ export function wholeNumber(min: number, max: number): (text: string) => number 
     const value = Number(text);
     if (/^\d+$/.test(text) && value >= min && value <= max) return value;
     throw new InvalidArgumentError(`It must be a whole number from ${min} to ${max}.`);
+  };
+}
+
+export function decimal(min: number, max: number): (text: string) => number {
+  return (text) => {
+    const value = Number(text);
+    if (/^\d+(\.\d+)?$/.test(text) && value >= min && value <= max) return value;
+    throw new InvalidArgumentError(`It must be a number from ${min} to ${max}, like 2.5.`);
   };
 }
 
@@ -75,9 +96,24 @@ export function taskId(text: string): TaskId {
   throw new InvalidArgumentError('It must be the whole id of a task, as "sluice tasks" lists it.');
 }
 
+/** An argument that names a worker. */
+export function workerId(text: string): WorkerId {
+  const id = workerIdFromWire(text);
+  if (isUuid(id)) return id;
+  throw new InvalidArgumentError(
+    'It must be the whole id of a worker, as "sluice workers" lists it.',
+  );
+}
+
 export function names(text: string): string[] {
   return text
     .split(',')
     .map((name) => name.trim())
     .filter((name) => name !== '');
+}
+
+export function instant(text: string): Date {
+  const at = new Date(text);
+  if (!Number.isNaN(at.getTime())) return at;
+  throw new InvalidArgumentError('It must be a time, like 2026-01-31T12:00Z.');
 }

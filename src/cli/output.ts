@@ -24,7 +24,15 @@ export function paint(style: Style, text: string): string {
 
 /** Within the width of the terminal, or of COLUMNS; a file or a program gets every column whole. */
 export function printTable(columns: readonly Column[], rows: readonly (readonly string[])[]): void {
-  const shown = layOut(columns, rows, screenWidth());
+  for (const line of tableLines(columns, rows, screenWidth())) printLine(line);
+}
+
+export function tableLines(
+  columns: readonly Column[],
+  rows: readonly (readonly string[])[],
+  maxWidth: number,
+): string[] {
+  const shown = layOut(columns, rows, maxWidth);
   const cellsOf = (row: readonly string[]) => shown.map(({ index }) => row[index] ?? '');
   const table = new Table({
     head: cellsOf(columns.map(({ title }) => paint('dim', title))),
@@ -34,7 +42,10 @@ export function printTable(columns: readonly Column[], rows: readonly (readonly 
     style: { head: [], border: [], 'padding-left': 0, 'padding-right': gap },
   });
   table.push(...rows.map(cellsOf));
-  for (const line of table.toString().split('\n')) printLine(line.trimEnd());
+  return table
+    .toString()
+    .split('\n')
+    .map((line) => line.trimEnd());
 }
 
 function screenWidth(): number {

@@ -1,5 +1,7 @@
 import { createRequire } from 'node:module';
 import { Command } from 'commander';
+import { alertsCommand } from './commands/alerts.js';
+import { auditCommand } from './commands/audit.js';
 import { benchCommand } from './commands/bench.js';
 import { cancelCommand } from './commands/cancel.js';
 import { demoCommand } from './commands/demo.js';
@@ -17,6 +19,7 @@ import { submitCommand } from './commands/submit.js';
 import { taskCommand } from './commands/task.js';
 import { taskTypesCommand } from './commands/task-types.js';
 import { tasksCommand } from './commands/tasks.js';
+import { topCommand } from './commands/top.js';
 import { workerCommand } from './commands/worker.js';
 import { workersCommand } from './commands/workers.js';
 
@@ -38,6 +41,7 @@ export function buildProgram(): Command {
   cancelCommand(program);
   tasksCommand(program);
   taskTypesCommand(program);
+  topCommand(program);
   queuesCommand(program);
   limitCommand(program);
   limitsCommand(program);
@@ -45,7 +49,9 @@ export function buildProgram(): Command {
   resumeCommand(program);
   dlqCommand(program);
   workersCommand(program);
+  alertsCommand(program);
   keysCommand(program);
+  auditCommand(program);
   migrateCommand(program);
   doctorCommand(program);
   demoCommand(program);

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { readableAge, readableSeconds } from './readable.js';
+import { bars, readableAge, readableSeconds } from './readable.js';
 
 it.each([
   [0, '0 ms'],
@@ -15,4 +15,9 @@ it.each([
 
 it('clocks that disagree make nothing older than new', () => {
   expect(readableAge(new Date(2_000), new Date(1_000))).toBe('0 ms ago');
+});
+
+it('draws values as bars', () => {
+  expect(bars([0, 1, 4, 8, 0])).toBe('·▁▄█·');
+  expect(bars([0, 0])).toBe('··');
 });

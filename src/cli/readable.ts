@@ -34,3 +34,15 @@ export function readableState(state: TaskState): string {
 export function oneLine(text: string): string {
   return text.replaceAll(/[\s\p{Cc}]+/gu, ' ').trim();
 }
+
+const barHeights = '▁▂▃▄▅▆▇█';
+
+/** One character for each value, as high as its share of the greatest; a dot for none. */
+export function bars(values: readonly number[]): string {
+  const greatest = Math.max(...values);
+  return values
+    .map((value) =>
+      value === 0 ? '·' : barHeights.charAt(Math.ceil((value / greatest) * barHeights.length) - 1),
+    )
+    .join('');
+}

@@ -22,6 +22,7 @@ export interface SubmitOptions
       | 'userId'
       | 'tags'
       | 'traceId'
+      | 'traceparent'
     > {}
 
 const optionNames: Readonly<Record<keyof SubmitOptions, true>> = {
@@ -40,6 +41,7 @@ const optionNames: Readonly<Record<keyof SubmitOptions, true>> = {
   userId: true,
   tags: true,
   traceId: true,
+  traceparent: true,
 };
 
 /** What a draft calls by another name than the options of a submit. */
@@ -81,6 +83,7 @@ export function drafting<Input extends object>(
       userId: options.userId,
       tags: options.tags,
       traceId: options.traceId,
+      traceparent: options.traceparent,
     };
     return members as TaskDraft;
   };

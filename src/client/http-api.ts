@@ -1,6 +1,6 @@
 import { SluiceError } from '../domain/errors.js';
 import { hasEnded } from '../domain/task-state.js';
-import type { TaskId, WorkerId } from '../domain/ids.js';
+import type { TaskId } from '../domain/ids.js';
 import type { ClientApi } from '../protocol/api.js';
 import type {
   DeadLetterFilter,
@@ -9,7 +9,6 @@ import type {
   DeadLetterReplay,
   ReplayedDeadLetters,
 } from '../protocol/dead-letters-api.js';
-import type { CreatedKey, KeyDraft, KeyView, SessionView } from '../protocol/keys-api.js';
 import type { Page, PageRequest } from '../protocol/page.js';
 import type {
   LimitView,
@@ -18,16 +17,10 @@ import type {
   QueueView,
   RateLimitDraft,
 } from '../protocol/queues-api.js';
-import type { Scaling } from '../protocol/scaling-api.js';
-import type { Series, SeriesRequest } from '../protocol/series-api.js';
-import type { SeriesWire } from '../protocol/series-schema.js';
-import { seriesFields, seriesFromWire, seriesRequestToWire } from '../protocol/series-wire.js';
 import type { Statistics } from '../protocol/statistics-api.js';
-import type { ListedTaskType, TaskTypeView } from '../protocol/task-types-api.js';
 import type {
   Cancellation,
   Explanation,
-  ListedTask,
   ListRequest,
   Receipt,
   ReplayRequest,
@@ -35,10 +28,34 @@ import type {
   TaskChange,
   TaskDraft,
   TaskFilter,
+  TaskPage,
+  TaskSearch,
   TaskView,
 } from '../protocol/tasks-api.js';
-import type { WorkerView } from '../protocol/workers-api.js';
+import type {
+  BulkReplay,
+  BulkReprioritise,
+  BulkRequest,
+  CancelledTasks,
+  ReprioritisedTasks,
+  TaskCount,
+  TaskCountRequest,
+} from '../protocol/bulk-api.js';
 import { bounds } from '../protocol/bounds.js';
+import type { CancelledWire, ReprioritisedWire, TaskCountWire } from '../protocol/bulk-schema.js';
+import {
+  cancelledFromWire,
+  cancelTasksFields,
+  cancelTasksToWire,
+  countTasksFields,
+  countTasksToWire,
+  replayTasksFields,
+  replayTasksToWire,
+  reprioritisedFromWire,
+  reprioritiseTasksFields,
+  reprioritiseTasksToWire,
+  taskCountFromWire,
+} from '../protocol/bulk-wire.js';
 import type {
   DeadLetterAnalysisWire,
   DeadLetterPageWire,
@@ -60,22 +77,7 @@ import {
   timestampFieldToWire,
   writeRequest,
 } from '../protocol/fields.js';
-import type {
-  CreatedKeyWire,
-  KeyPageWire,
-  KeyWire,
-  SessionListWire,
-  SessionWire,
-} from '../protocol/keys-schema.js';
-import {
-  createdKeyFromWire,
-  keyDraftFields,
-  keyDraftToWire,
-  keyFromWire,
-  keyPageFromWire,
-  sessionFromWire,
-} from '../protocol/keys-wire.js';
-import { checkId, checkName, checkText } from '../protocol/values.js';
+import { checkId, checkName } from '../protocol/values.js';
 import { refusalOf } from '../protocol/problem-wire.js';
 import type { LimitWire, QueuePageWire, QueueWire } from '../protocol/queues-schema.js';
 import {
@@ -88,12 +90,8 @@ import {
   rateFields,
   rateLimitDraftToWire,
 } from '../protocol/queues-wire.js';
-import type { ScalingWire } from '../protocol/scaling-schema.js';
-import { scalingFromWire } from '../protocol/scaling-wire.js';
 import type { StatisticsWire } from '../protocol/statistics-schema.js';
 import { statisticsFromWire } from '../protocol/statistics-wire.js';
-import type { TaskTypePageWire, TaskTypeWire } from '../protocol/task-types-schema.js';
-import { taskTypeFromWire, taskTypePageFromWire } from '../protocol/task-types-wire.js';
 import type {
   BatchAnswerWire,
   CancellationWire,
@@ -107,22 +105,20 @@ import {
   cancellationFromWire,
   draftFields,
   explanationFromWire,
-  filterFields,
   listFields,
   pageFields,
   receiptFromWire,
   replayFields,
   replayToWire,
+  searchFields,
   submitOutcomesFromWire,
   taskChangeFields,
   taskChangeToWire,
   taskDraftToWire,
-  taskFilterToWire,
   taskFromWire,
   taskPageFromWire,
+  taskSearchToWire,
 } from '../protocol/tasks-wire.js';
-import type { WorkerPageWire, WorkerWire } from '../protocol/workers-schema.js';
-import { workerFromWire, workerPageFromWire } from '../protocol/workers-wire.js';
 import { HttpTransport, type HttpOptions } from './http-transport.js';
 import type { OpenSender } from './send.js';
 import { checkServerUrl } from './server-url.js';
@@ -198,10 +194,10 @@ export class HttpApi implements ClientApi {
     );
   }
 
-  async listTasks(filter: TaskFilter, page: ListRequest = {}): Promise<Page<ListedTask>> {
-    const query = queryOf(taskFilterToWire(filter), writeRequest(listFields, page) as object);
+  async listTasks(filter: TaskSearch, page: ListRequest = {}): Promise<TaskPage> {
+    const query = queryOf(taskSearchToWire(filter), writeRequest(listFields, page) as object);
     return taskPageFromWire(
-      await inCallersNames(filterFields, () =>
+      await inCallersNames(searchFields, () =>
         this.#http.get<TaskPageWire>('/api/v1/tasks', query),
       ),
     );
@@ -212,9 +208,43 @@ export class HttpApi implements ClientApi {
     return cancellationFromWire(answer);
   }
 
-  async cancelTasks(filter: TaskFilter): Promise<{ readonly cancelled: number }> {
-    const body = taskFilterToWire(filter);
-    return inCallersNames(filterFields, () => this.#http.post('/api/v1/tasks/cancel', body));
+  async countTasks(filter: TaskFilter, request: TaskCountRequest = {}): Promise<TaskCount> {
+    const query = queryOf(countTasksToWire(filter, request));
+    return taskCountFromWire(
+      await inCallersNames(countTasksFields, () =>
+        this.#http.get<TaskCountWire>('/api/v1/tasks/count', query),
+      ),
+    );
+  }
+
+  async cancelTasks(filter: TaskFilter, request: BulkRequest = {}): Promise<CancelledTasks> {
+    const body = cancelTasksToWire(filter, request);
+    return cancelledFromWire(
+      await inCallersNames(cancelTasksFields, () =>
+        this.#http.post<CancelledWire>('/api/v1/tasks/cancel', body),
+      ),
+    );
+  }
+
+  async replayTasks(filter: TaskFilter, request: BulkReplay = {}): Promise<ReplayedDeadLetters> {
+    const body = replayTasksToWire(filter, request);
+    return replayedFromWire(
+      await inCallersNames(replayTasksFields, () =>
+        this.#http.post<ReplayedWire>('/api/v1/tasks/replay', body),
+      ),
+    );
+  }
+
+  async reprioritiseTasks(
+    filter: TaskFilter,
+    request: BulkReprioritise,
+  ): Promise<ReprioritisedTasks> {
+    const body = reprioritiseTasksToWire(filter, request);
+    return reprioritisedFromWire(
+      await inCallersNames(reprioritiseTasksFields, () =>
+        this.#http.post<ReprioritisedWire>('/api/v1/tasks/reprioritise', body),
+      ),
+    );
   }
 
   async changeTask(taskId: TaskId, change: TaskChange): Promise<TaskView | Receipt> {
@@ -232,17 +262,6 @@ export class HttpApi implements ClientApi {
         this.#http.post<TaskWire>(`${taskPath(taskId)}/replay`, body),
       ),
     );
-  }
-
-  async listTaskTypes(page: PageRequest = {}): Promise<Page<ListedTaskType>> {
-    return taskTypePageFromWire(
-      await this.#http.get<TaskTypePageWire>('/api/v1/task-types', pageQuery(page)),
-    );
-  }
-
-  async getTaskType(taskType: string): Promise<TaskTypeView> {
-    const path = `/api/v1/task-types/${encodeURIComponent(checkName('/taskType', taskType))}`;
-    return taskTypeFromWire(await this.#http.get<TaskTypeWire>(path));
   }
 
   async listQueues(page: PageRequest = {}): Promise<Page<QueueView>> {
@@ -303,17 +322,6 @@ export class HttpApi implements ClientApi {
     return statisticsFromWire(await this.#http.get<StatisticsWire>('/api/v1/queue/stats'));
   }
 
-  async getSeries(request: SeriesRequest = {}): Promise<Series> {
-    const query = queryOf(seriesRequestToWire(request));
-    return seriesFromWire(
-      await inCallersNames(seriesFields, () => this.#http.get<SeriesWire>('/api/v1/series', query)),
-    );
-  }
-
-  async getScaling(): Promise<Scaling> {
-    return scalingFromWire(await this.#http.get<ScalingWire>('/api/v1/scaling'));
-  }
-
   async listDeadLetters(filter: DeadLetterFilter, page: ListRequest = {}): Promise<DeadLetterPage> {
     const query = queryOf(deadLetterFilterToWire(filter), writeRequest(listFields, page) as object);
     return deadLetterPageFromWire(
@@ -339,50 +347,6 @@ export class HttpApi implements ClientApi {
     return deadLetterAnalysisFromWire(
       await this.#http.get<DeadLetterAnalysisWire>('/api/v1/dlq/analysis'),
     );
-  }
-
-  async listWorkers(page: PageRequest = {}): Promise<Page<WorkerView>> {
-    return workerPageFromWire(
-      await this.#http.get<WorkerPageWire>('/api/v1/workers', pageQuery(page)),
-    );
-  }
-
-  async getWorker(workerId: WorkerId): Promise<WorkerView> {
-    return workerFromWire(await this.#http.get<WorkerWire>(fleetPath(workerId)));
-  }
-
-  async drainWorker(workerId: WorkerId): Promise<WorkerView> {
-    return workerFromWire(await this.#http.post<WorkerWire>(`${fleetPath(workerId)}/drain`, {}));
-  }
-
-  async createKey(draft: KeyDraft): Promise<CreatedKey> {
-    const body = keyDraftToWire(draft);
-    return createdKeyFromWire(
-      await inCallersNames(keyDraftFields, () =>
-        this.#http.post<CreatedKeyWire>('/api/v1/keys', body),
-      ),
-    );
-  }
-
-  async listKeys(page: PageRequest = {}): Promise<Page<KeyView>> {
-    return keyPageFromWire(await this.#http.get<KeyPageWire>('/api/v1/keys', pageQuery(page)));
-  }
-
-  async revokeKey(id: string): Promise<KeyView> {
-    const path = `/api/v1/keys/${encodeURIComponent(checkText('/id', id))}`;
-    return keyFromWire((await this.#http.exchange<KeyWire>('DELETE', path)).answer);
-  }
-
-  async listSessions(keyId: string): Promise<readonly SessionView[]> {
-    const path = `/api/v1/keys/${encodeURIComponent(checkText('/keyId', keyId))}/sessions`;
-    return (await this.#http.get<SessionListWire>(path)).items.map(sessionFromWire);
-  }
-
-  async endSession(keyId: string, sessionId: string): Promise<SessionView> {
-    const key = encodeURIComponent(checkText('/keyId', keyId));
-    const session = encodeURIComponent(checkText('/sessionId', sessionId));
-    const path = `/api/v1/keys/${key}/sessions/${session}`;
-    return sessionFromWire((await this.#http.exchange<SessionWire>('DELETE', path)).answer);
   }
 }
 
@@ -426,11 +390,11 @@ function* splitBatch(drafts: readonly ReturnType<typeof tryWrite>[]): Generator<
   if (piece.length > 0) yield piece;
 }
 
-function pageQuery(page: PageRequest): Record<string, string> {
+export function pageQuery(page: PageRequest): Record<string, string> {
   return queryOf(writeRequest(pageFields, page) as object);
 }
 
-function queryOf(...parts: readonly object[]): Record<string, string> {
+export function queryOf(...parts: readonly object[]): Record<string, string> {
   const entries = parts.flatMap((part) => Object.entries(part));
   return Object.fromEntries(entries.map(([name, value]) => [name, String(value)]));
 }
@@ -440,5 +404,3 @@ const queuePath = (name: string): string =>
   `/api/v1/queues/${encodeURIComponent(checkName('/name', name))}`;
 const limitPath = (name: string): string =>
   `/api/v1/limits/${encodeURIComponent(checkName('/name', name))}`;
-const fleetPath = (workerId: WorkerId): string =>
-  `/api/v1/workers/${checkId('/workerId', workerId)}`;

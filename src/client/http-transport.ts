@@ -13,6 +13,8 @@ export interface HttpOptions {
   readonly apiKey?: string;
   /** How long an answer may take, besides the time that a call asks the server to wait. */
   readonly timeoutMs?: number;
+  /** With every request. */
+  readonly headers?: Readonly<Record<string, string>>;
 }
 
 interface Call {
@@ -50,7 +52,7 @@ export class HttpTransport {
 
   constructor(
     url: string,
-    { apiKey, timeoutMs = defaultTimeoutMs }: HttpOptions,
+    { apiKey, timeoutMs = defaultTimeoutMs, headers = {} }: HttpOptions,
     openSender: OpenSender,
   ) {
     const { origin, pathname, username, password } = new URL(url);
@@ -58,6 +60,7 @@ export class HttpTransport {
     this.#base = `${origin}${this.#path}`;
     this.#send = openSender(new URL(origin));
     this.#headers = {
+      ...headers,
       ...(username === '' ? {} : { authorization: basic(username, password) }),
       ...(apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` }),
     };

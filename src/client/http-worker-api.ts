@@ -39,10 +39,10 @@ import {
   registrationFields,
   registrationToWire,
 } from '../protocol/workers-wire.js';
-import { HttpApi } from './http-api.js';
+import { HttpOperatorApi } from './http-operator-api.js';
 
-/** Everything over HTTP: also what only workers ask for, which bundles for browsers do without. */
-export class HttpWorkerApi extends HttpApi implements SluiceApi {
+/** Everything over HTTP: also what only workers ask for. */
+export class HttpWorkerApi extends HttpOperatorApi implements SluiceApi {
   async register(registration: Registration): Promise<Registered> {
     const body = registrationToWire(registration);
     return registeredFromWire(

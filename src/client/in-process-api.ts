@@ -1,7 +1,18 @@
 import { SluiceError } from '../domain/errors.js';
 import type { TaskId, WorkerId } from '../domain/ids.js';
-import type { SluiceApi } from '../protocol/api.js';
-import type { Caller } from '../protocol/caller.js';
+import type { AlertDraft, AlertFilter, AlertSilence } from '../protocol/alerts-api.js';
+import type { Person, ProgramsApi } from '../protocol/api.js';
+import type { AuditFilter } from '../protocol/audit-api.js';
+import { auditFields } from '../protocol/audit-wire.js';
+import type {
+  BulkReplay,
+  BulkReprioritise,
+  BulkRequest,
+  TaskCountRequest,
+} from '../protocol/bulk-api.js';
+import { replayTasksFields } from '../protocol/bulk-wire.js';
+import type { CalledApi } from '../protocol/called-api.js';
+import { anybody, type Caller } from '../protocol/caller.js';
 import { taskIdFromWire, workerIdFromWire } from '../protocol/common-wire.js';
 import type { DeadLetterFilter, DeadLetterReplay } from '../protocol/dead-letters-api.js';
 import { deadLetterFilterFields, deadLetterReplayFields } from '../protocol/dead-letters-wire.js';
@@ -10,11 +21,16 @@ import { callersRefusal, inCallersNames, refuseUnknown } from '../protocol/field
 import type { KeyDraft } from '../protocol/keys-api.js';
 import { keyDraftFields } from '../protocol/keys-wire.js';
 import type { PageRequest } from '../protocol/page.js';
-import { checkId, checkName, checkText } from '../protocol/values.js';
+import { checkId, checkName, checkPerson, checkText } from '../protocol/values.js';
 import { refusalOf } from '../protocol/problem-wire.js';
 import type { QueueChange, QueueDraft, RateLimitDraft } from '../protocol/queues-api.js';
 import { queueFields, rateFields } from '../protocol/queues-wire.js';
 import {
+  readAlertDraft,
+  readAlertFilter,
+  readAlertSilence,
+  readAuditList,
+  readCancelTasks,
   readDeadLetterList,
   readDeadLetterReplay,
   readKeyDraft,
@@ -25,9 +41,11 @@ import {
   readRateLimit,
   readRegistration,
   readReplay,
+  readReplayTasks,
+  readReprioritiseTasks,
   readSeriesRequest,
   readTaskChange,
-  readTaskFilter,
+  readTaskCount,
   readTaskList,
 } from '../protocol/strict-requests.js';
 import type { SeriesRequest } from '../protocol/series-api.js';
@@ -39,6 +57,7 @@ import type {
   TaskChange,
   TaskDraft,
   TaskFilter,
+  TaskSearch,
 } from '../protocol/tasks-api.js';
 import { draftFields, taskChangeFields } from '../protocol/tasks-wire.js';
 import type {
@@ -54,11 +73,18 @@ import { registrationFields } from '../protocol/workers-wire.js';
  * The engine in this process, as strict as HTTP: what a program gives is checked by the same schemas, and refused
  * with the same code, in the names of TypeScript. What a worker sends by itself is not checked again.
  */
-export class InProcessApi implements SluiceApi {
-  readonly #engine: SluiceApi;
+export class InProcessApi implements ProgramsApi {
+  readonly #engine: CalledApi;
+  readonly #caller: Caller;
 
-  constructor(engine: SluiceApi) {
+  constructor(engine: CalledApi, caller = anybody) {
     this.#engine = engine;
+    this.#caller = caller;
+  }
+
+  onBehalfOf({ name, address = null }: Person): InProcessApi {
+    const actor = { ...anybody.actor, address, onBehalfOf: checkPerson('/name', name) };
+    return new InProcessApi(this.#engine, { ...anybody, actor });
   }
 
   async submit(draft: TaskDraft, caller?: Caller) {
@@ -101,25 +127,43 @@ export class InProcessApi implements SluiceApi {
     return this.#engine.explainTask(idOf(taskId));
   }
 
-  async listTasks(filter: TaskFilter, page: ListRequest = {}) {
+  async listTasks(filter: TaskSearch, page: ListRequest = {}) {
     return this.#engine.listTasks(...readTaskList([filter, page]));
   }
 
   async cancelTask(taskId: TaskId) {
-    return this.#engine.cancelTask(idOf(taskId));
+    return this.#engine.cancelTask(idOf(taskId), this.#caller);
   }
 
-  async cancelTasks(filter: TaskFilter) {
-    return this.#engine.cancelTasks(readTaskFilter(filter));
+  async countTasks(filter: TaskFilter, request: TaskCountRequest = {}) {
+    return this.#engine.countTasks(...readTaskCount([filter, request]));
+  }
+
+  async cancelTasks(filter: TaskFilter, request: BulkRequest = {}) {
+    return this.#engine.cancelTasks(...readCancelTasks([filter, request]), this.#caller);
+  }
+
+  async replayTasks(filter: TaskFilter, request: BulkReplay = {}) {
+    const read = readReplayTasks([filter, request]);
+    return inCallersNames(replayTasksFields, () => this.#engine.replayTasks(...read, this.#caller));
+  }
+
+  async reprioritiseTasks(filter: TaskFilter, request: BulkReprioritise) {
+    return this.#engine.reprioritiseTasks(
+      ...readReprioritiseTasks([filter, request]),
+      this.#caller,
+    );
   }
 
   async changeTask(taskId: TaskId, change: TaskChange) {
     const read = readTaskChange(change);
-    return inCallersNames(taskChangeFields, () => this.#engine.changeTask(idOf(taskId), read));
+    return inCallersNames(taskChangeFields, () =>
+      this.#engine.changeTask(idOf(taskId), read, this.#caller),
+    );
   }
 
   async replayTask(taskId: TaskId, request: ReplayRequest = {}) {
-    return this.#engine.replayTask(idOf(taskId), readReplay(request));
+    return this.#engine.replayTask(idOf(taskId), readReplay(request), this.#caller);
   }
 
   async listTaskTypes(page: PageRequest = {}) {
@@ -138,24 +182,34 @@ export class InProcessApi implements SluiceApi {
     return this.#engine.getQueue(checkName('/name', name));
   }
 
+  async getForecast(queue: string) {
+    return this.#engine.getForecast(checkName('/queue', queue));
+  }
+
+  async listPushbacks(queue: string, page: PageRequest = {}) {
+    return this.#engine.listPushbacks(checkName('/queue', queue), readPage(page));
+  }
+
   async putQueue(name: string, draft: QueueDraft) {
     const read = readQueueDraft(draft);
-    return inCallersNames(queueFields, () => this.#engine.putQueue(checkName('/name', name), read));
+    return inCallersNames(queueFields, () =>
+      this.#engine.putQueue(checkName('/name', name), read, this.#caller),
+    );
   }
 
   async changeQueue(name: string, change: QueueChange) {
     const read = readQueueChange(change);
     return inCallersNames(queueFields, () =>
-      this.#engine.changeQueue(checkName('/name', name), read),
+      this.#engine.changeQueue(checkName('/name', name), read, this.#caller),
     );
   }
 
   async pauseQueue(name: string, until?: Date) {
-    return this.#engine.pauseQueue(checkName('/name', name), readPause(until));
+    return this.#engine.pauseQueue(checkName('/name', name), readPause(until), this.#caller);
   }
 
   async resumeQueue(name: string) {
-    return this.#engine.resumeQueue(checkName('/name', name));
+    return this.#engine.resumeQueue(checkName('/name', name), this.#caller);
   }
 
   async listLimits() {
@@ -168,11 +222,13 @@ export class InProcessApi implements SluiceApi {
 
   async putLimit(name: string, limit: RateLimitDraft) {
     const read = readRateLimit(limit);
-    return inCallersNames(rateFields, () => this.#engine.putLimit(checkName('/name', name), read));
+    return inCallersNames(rateFields, () =>
+      this.#engine.putLimit(checkName('/name', name), read, this.#caller),
+    );
   }
 
   async deleteLimit(name: string) {
-    return this.#engine.deleteLimit(checkName('/name', name));
+    return this.#engine.deleteLimit(checkName('/name', name), this.#caller);
   }
 
   async listDeadLetters(filter: DeadLetterFilter, page: ListRequest = {}) {
@@ -182,7 +238,7 @@ export class InProcessApi implements SluiceApi {
   async replayDeadLetters(filter: DeadLetterFilter, request: DeadLetterReplay = {}) {
     const read = readDeadLetterReplay([filter, request]);
     return inCallersNames({ ...deadLetterFilterFields, ...deadLetterReplayFields }, () =>
-      this.#engine.replayDeadLetters(...read),
+      this.#engine.replayDeadLetters(...read, this.#caller),
     );
   }
 
@@ -194,6 +250,10 @@ export class InProcessApi implements SluiceApi {
     return this.#engine.getStatistics();
   }
 
+  async getAttention() {
+    return this.#engine.getAttention();
+  }
+
   async getSeries(request: SeriesRequest = {}) {
     const read = readSeriesRequest(request);
     return inCallersNames(seriesFields, () => this.#engine.getSeries(read));
@@ -203,9 +263,25 @@ export class InProcessApi implements SluiceApi {
     return this.#engine.getScaling();
   }
 
+  async listAlerts(filter: AlertFilter = {}) {
+    return this.#engine.listAlerts(readAlertFilter(filter));
+  }
+
+  async putAlert(name: string, draft: AlertDraft) {
+    return this.#engine.putAlert(checkName('/name', name), readAlertDraft(draft), this.#caller);
+  }
+
+  async silenceAlert(name: string, silence: AlertSilence) {
+    return this.#engine.silenceAlert(
+      checkName('/name', name),
+      readAlertSilence(silence),
+      this.#caller,
+    );
+  }
+
   async createKey(draft: KeyDraft) {
     const read = readKeyDraft(draft);
-    return inCallersNames(keyDraftFields, () => this.#engine.createKey(read));
+    return inCallersNames(keyDraftFields, () => this.#engine.createKey(read, this.#caller));
   }
 
   async listKeys(page: PageRequest = {}) {
@@ -213,7 +289,7 @@ export class InProcessApi implements SluiceApi {
   }
 
   async revokeKey(id: string) {
-    return this.#engine.revokeKey(checkText('/id', id));
+    return this.#engine.revokeKey(checkText('/id', id), this.#caller);
   }
 
   async listSessions(keyId: string) {
@@ -221,7 +297,16 @@ export class InProcessApi implements SluiceApi {
   }
 
   async endSession(keyId: string, sessionId: string) {
-    return this.#engine.endSession(checkText('/keyId', keyId), checkText('/sessionId', sessionId));
+    return this.#engine.endSession(
+      checkText('/keyId', keyId),
+      checkText('/sessionId', sessionId),
+      this.#caller,
+    );
+  }
+
+  async listAudit(filter: AuditFilter = {}, page: PageRequest = {}) {
+    const read = readAuditList([filter, page]);
+    return inCallersNames(auditFields, () => this.#engine.listAudit(...read));
   }
 
   async listWorkers(page: PageRequest = {}) {
@@ -233,7 +318,7 @@ export class InProcessApi implements SluiceApi {
   }
 
   async drainWorker(workerId: WorkerId) {
-    return this.#engine.drainWorker(workerIdOf(workerId));
+    return this.#engine.drainWorker(workerIdOf(workerId), this.#caller);
   }
 
   async register(registration: Registration) {

@@ -16,7 +16,9 @@ export type { TaskId, WorkerId } from '../domain/ids.js';
 export type { JsonObject, JsonValue } from '../domain/json.js';
 export type { Priority } from '../domain/priority.js';
 export type { TaskState } from '../domain/task-state.js';
+export type { Actor, AuditAction, AuditChanges } from '../domain/audit.js';
 export type * from '../protocol/api.js';
+export type * from '../protocol/audit-api.js';
 export type * from '../protocol/caller.js';
 export type * from '../protocol/dead-letters-api.js';
 export type * from '../protocol/keys-api.js';
@@ -37,5 +39,6 @@ export {
   TaskHandle,
   type ResultOptions,
 } from './task-handle.js';
+export type { Tracing } from './tracing.js';
 export type { RetryPolicy } from '../worker/apply-retry-policy.js';
 export type { HandlerContext, RunningTask, TaskHandler } from '../worker/handler.js';

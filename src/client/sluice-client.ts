@@ -12,6 +12,7 @@ import { jsonWeight } from '../worker/json-weight.js';
 import type { TaskDefinition } from './define-task.js';
 import { drafting, optionFields, type SubmitOptions } from './draft.js';
 import { TaskHandle } from './task-handle.js';
+import type { Tracing } from './tracing.js';
 import { untilClosed } from './until-closed.js';
 
 export interface Submission<Input> {
@@ -62,6 +63,8 @@ const maxGatheredBytes = 256 * 1024;
 export class SluiceClient<Api extends ClientApi = ClientApi> implements AsyncDisposable {
   /** Every call there is, untyped by task definitions. */
   readonly api: Api;
+  /** What makes spans of its submits and of the workers made here: `instrument` of `sluice/otel` sets it. */
+  tracing: Tracing | null = null;
   readonly #closeApi: () => Promise<void>;
   readonly #pace: Pace;
   readonly #gathered: Batcher<TaskDraft, SubmitOutcome | undefined>;
@@ -92,7 +95,8 @@ export class SluiceClient<Api extends ClientApi = ClientApi> implements AsyncDis
     options?: SubmitOptions,
   ): Promise<TaskHandle<Result>> {
     const draft = await drafting(definition)(input, options);
-    const submitted = this.#submitted<Result>(await this.#submitOne(draft));
+    const [outcome] = await this.#send([draft], this.#pace.gathers);
+    const submitted = this.#submitted<Result>(outcome);
     if (submitted.kind === 'refused') throw submitted.error;
     return submitted.handle;
   }
@@ -157,17 +161,23 @@ export class SluiceClient<Api extends ClientApi = ClientApi> implements AsyncDis
     await this.#closeApi();
   }
 
-  /** Not by the call for one, which also finds out its position. */
-  async #submitOne(draft: TaskDraft): Promise<SubmitOutcome | undefined> {
-    if (this.#pace.gathers) return this.#gathered.add(draft);
-    return (await this.api.submitMany([draft]))[0];
+  /** Also one alone not by the call for one, which also finds out its position. */
+  #send(
+    drafts: readonly TaskDraft[],
+    gathers: boolean,
+  ): Promise<readonly (SubmitOutcome | undefined)[]> {
+    const send = (ready: readonly TaskDraft[]) =>
+      gathers
+        ? Promise.all(ready.map((draft) => this.#gathered.add(draft)))
+        : this.api.submitMany(ready);
+    return this.tracing?.submit(drafts, send) ?? send(drafts);
   }
 
   async #submitDrafts<Result>(
     drafts: readonly (TaskDraft | SluiceError)[],
   ): Promise<SubmittedTask<Result>[]> {
     const valid = drafts.filter((draft): draft is TaskDraft => !(draft instanceof SluiceError));
-    const outcomes = (valid.length === 0 ? [] : await this.api.submitMany(valid)).values();
+    const outcomes = (valid.length === 0 ? [] : await this.#send(valid, false)).values();
     return drafts.map((draft) =>
       draft instanceof SluiceError
         ? { kind: 'refused', error: draft }

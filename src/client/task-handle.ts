@@ -97,9 +97,10 @@ export class TaskHandle<Result> {
    * false when another submit made the task.
    */
   async receipt(): Promise<Receipt> {
-    const { status, queuePosition, estimatedWaitSeconds } = await this.explain();
+    const now = await this.explain();
+    const { status, queuePosition, estimatedWaitSeconds, estimatedStartTime } = now;
     const accepted = this.#accepted ?? receiptOf(await this.status());
-    return { ...accepted, status, queuePosition, estimatedWaitSeconds };
+    return { ...accepted, status, queuePosition, estimatedWaitSeconds, estimatedStartTime };
   }
 
   /** A handler that runs is told through its signal. */
@@ -109,6 +110,11 @@ export class TaskHandle<Result> {
 }
 
 function receiptOf({ taskId, status, queue, priority, traceId, createdAt }: TaskView): Receipt {
-  const unknown = { queuePosition: null, estimatedWaitSeconds: null, created: false };
+  const unknown = {
+    queuePosition: null,
+    estimatedWaitSeconds: null,
+    estimatedStartTime: null,
+    created: false,
+  };
   return { taskId, status, queue, priority, traceId, createdAt, ...unknown };
 }

@@ -9,8 +9,13 @@ export function untilClosed<Api extends object>(api: Api, isClosed: () => boolea
       if (known !== undefined) return known;
       const member: unknown = Reflect.get(target, name);
       if (typeof member !== 'function') return member;
-      const call = (...given: readonly unknown[]): unknown =>
-        isClosed() ? Promise.reject(closedError()) : Reflect.apply(member, target, given);
+      const call = (...given: readonly unknown[]): unknown => {
+        // Not a call: the same API in somebody's name, whose calls are refused likewise.
+        if (name === 'onBehalfOf') {
+          return untilClosed(Reflect.apply(member, target, given) as object, isClosed);
+        }
+        return isClosed() ? Promise.reject(closedError()) : Reflect.apply(member, target, given);
+      };
       calls.set(name, call);
       return call;
     },

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { claimSize, maxClaim, memoryState, type Pressure } from './claim-size.js';
+import { claimSize, defaultClaimBatch, memoryState, type Pressure } from './claim-size.js';
 
 const none: Pressure = { memoryShare: 0.2, eventLoopDelayMs: 3, durationShare: 0 };
 const freeSlots = fc.nat(5_000);
@@ -13,7 +13,7 @@ const pressure = fc.record({
 it('R-WO3: without pressure a claim is as large as the free slots, up to a batch', () => {
   fc.assert(
     fc.property(freeSlots, (free) => {
-      expect(claimSize(free, none)).toBe(Math.min(free, maxClaim));
+      expect(claimSize(free, none)).toBe(Math.min(free, defaultClaimBatch));
     }),
   );
 });
@@ -23,7 +23,7 @@ it('R-WO3: a claim is a whole number, at least 1 while a slot is free, 0 when no
     fc.property(freeSlots, pressure, (free, felt) => {
       const size = claimSize(free, felt);
       expect(Number.isInteger(size)).toBe(true);
-      expect(size).toBeLessThanOrEqual(Math.min(free, maxClaim));
+      expect(size).toBeLessThanOrEqual(Math.min(free, defaultClaimBatch));
       expect(size > 0).toBe(free > 0);
     }),
   );

@@ -1,5 +1,5 @@
 /** More at once would not be faster, and a slow answer would hold up that many tasks. */
-export const maxClaim = 50;
+export const defaultClaimBatch = 50;
 
 /** What a worker feels, measured by itself. */
 export interface Pressure {
@@ -13,7 +13,11 @@ export interface Pressure {
 const maxEventLoopDelayMs = 100;
 
 /** How many tasks to ask for: never more than can start at once, and 0 only when no slot is free. */
-export function claimSize(freeSlots: number, pressure: Pressure): number {
+export function claimSize(
+  freeSlots: number,
+  pressure: Pressure,
+  batch = defaultClaimBatch,
+): number {
   if (freeSlots === 0) return 0;
   const memory = memoryState(pressure);
   if (memory === 'critical') return 1;
@@ -21,7 +25,7 @@ export function claimSize(freeSlots: number, pressure: Pressure): number {
     (memory === 'high' ? 0.5 : 1) *
     (pressure.durationShare > 1 ? 0.7 : 1) *
     (pressure.eventLoopDelayMs > maxEventLoopDelayMs ? 0.5 : 1);
-  return Math.max(1, Math.floor(Math.min(freeSlots, maxClaim) * factor));
+  return Math.max(1, Math.floor(Math.min(freeSlots, batch) * factor));
 }
 
 /**

@@ -1,7 +1,7 @@
 import { priorities, type Priority } from './priority.js';
 
 /** What is counted of a queue, besides how long tasks waited and ran. */
-export const counterNames = [
+const firstNames = [
   'submitted',
   'started',
   'completed',
@@ -29,6 +29,28 @@ export const counterNames = [
   'tokens_used',
 ] as const;
 
+/** What is counted besides: behind the histograms, since stored rows keep their positions. */
+const laterNames = [
+  /** Tasks that were assigned to a worker that did not start them in time. */
+  'never_started',
+  /** Submits whose idempotency key belongs to a different task. */
+  'idempotency_conflict',
+  // For how long tasks were in line and none could be taken, in milliseconds by cause: `held_` and a `ThrottleReason`.
+  // Sampled; in the sum over all queues, the sum of their times.
+  'held_paused_ms',
+  'held_pushed_back_ms',
+  'held_circuit_open_ms',
+  'held_circuit_half_open_ms',
+  'held_max_concurrency_ms',
+  'held_rate_limit_ms',
+  /** The same, for want of a free worker that can do them. */
+  'no_worker_ms',
+  /** Tasks in line, times for how long. Divided by a length of time: their average number. Sampled. */
+  'depth_ms',
+] as const;
+
+export const counterNames = [...firstNames, ...laterNames] as const;
+
 export type CounterName = (typeof counterNames)[number];
 
 /** Upper bounds of the buckets; one more bucket has everything above. */
@@ -36,15 +58,18 @@ const waitBoundsSeconds = [0.1, 0.5, 1, 5, 15, 60, 300, 600, 1_500, 3_600];
 const runBoundsSeconds = [0.1, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900];
 
 const bucketsOf = (bounds: readonly number[]): number => bounds.length + 1;
-const firstWait = counterNames.length;
+const firstWait = firstNames.length;
 const firstRun = firstWait + priorities.length * bucketsOf(waitBoundsSeconds);
 
-/** How many positions a row of counts has. Add further ones behind: stored rows keep their positions. */
-export const counterLength = firstRun + bucketsOf(runBoundsSeconds);
+const firstLater = firstRun + bucketsOf(runBoundsSeconds);
 
-export const counterPositions = Object.fromEntries(
-  counterNames.map((name, position) => [name, position]),
-) as Readonly<Record<CounterName, number>>;
+/** How many positions a row of counts has. */
+export const counterLength = firstLater + laterNames.length;
+
+export const counterPositions = Object.fromEntries([
+  ...firstNames.map((name, position) => [name, position]),
+  ...laterNames.map((name, place) => [name, firstLater + place]),
+]) as Readonly<Record<CounterName, number>>;
 
 export function waitPosition(priority: Priority, waitMs: number): number {
   return firstWaitOf(priority) + bucketOf(waitBoundsSeconds, waitMs / 1000);
@@ -55,6 +80,11 @@ export function runPosition(runMs: number): number {
 }
 
 export type Counts = ArrayLike<number>;
+
+export function sumOf(a: Counts, b: Counts): number[] {
+  const length = Math.max(a.length, b.length);
+  return Array.from({ length }, (_, position) => (a[position] ?? 0) + (b[position] ?? 0));
+}
 
 export function countOf(counts: Counts, name: CounterName): number {
   return counts[counterPositions[name]] ?? 0;

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { errorCatalogue, SluiceError, type ErrorCode } from './errors.js';
+import { errorCatalogue } from './error-catalogue.js';
+import { SluiceError, type ErrorCode } from './errors.js';
 
 const codes = Object.keys(errorCatalogue) as ErrorCode[];
 

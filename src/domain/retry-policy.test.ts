@@ -4,7 +4,6 @@ import { attemptErrorCodes } from './attempt-error.js';
 import { priorities } from './priority.js';
 import {
   backoffMs,
-  defaultMaxRetries,
   judgeFailure,
   maxDeferrals,
   maxRetryAfterSeconds,
@@ -12,6 +11,7 @@ import {
   type Excuse,
   type FailedAttempt,
 } from './retry-policy.js';
+import { defaultTaskPolicy } from './task-policy.js';
 
 const {
   rateLimited,
@@ -135,7 +135,7 @@ describe('the next timeout', () => {
 
 describe('the verdict on a failed attempt', () => {
   it('R-RE4: by default 5, 3 and 2 retries by priority', () => {
-    expect(defaultMaxRetries).toEqual({ high: 5, medium: 3, low: 2 });
+    expect(defaultTaskPolicy.maxRetries).toEqual({ high: 5, medium: 3, low: 2 });
   });
 
   it('R-RE4: exactly max_retries retries, then a dead letter that says so', () => {

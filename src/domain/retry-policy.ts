@@ -6,14 +6,7 @@ import {
   type AttemptError,
 } from './attempt-error.js';
 import type { Priority } from './priority.js';
-
-export const defaultMaxRetries: Readonly<Record<Priority, number>> = { high: 5, medium: 3, low: 2 };
-
-export const defaultTimeoutSeconds: Readonly<Record<Priority, number>> = {
-  high: 300,
-  medium: 600,
-  low: 900,
-};
+import { defaultTaskPolicy, type TaskPolicy } from './task-policy.js';
 
 /** A service that says "slow down" is believed up to an hour. */
 export const maxRetryAfterSeconds = 3600;
@@ -21,11 +14,6 @@ export const maxDeferrals = 100;
 /** Times that an `assigned` task nobody started goes back at no cost. */
 export const maxReturns = 10;
 
-const maxBackoffMs: Readonly<Record<Priority, number>> = {
-  high: 10_000,
-  medium: 30_000,
-  low: 60_000,
-};
 const maxGrownTimeoutSeconds = 3600;
 const maxJitterShare = 0.3;
 
@@ -49,11 +37,15 @@ export interface Excuse {
   readonly restMs: number;
 }
 
+/** What of the settings judges a failure. */
+export type RetryLimits = Pick<TaskPolicy, 'maxBackoffSeconds' | 'maxRetriesByError'>;
+
 /** `random` is in [0, 1): it spreads retries that would otherwise come back together. */
 export function judgeFailure(
   attempt: FailedAttempt,
   random: number,
   excuse: Excuse | null = null,
+  limits: RetryLimits = defaultTaskPolicy,
 ): Verdict {
   const { error } = attempt;
   const isExcused = excuse !== null && attempt.deferrals < maxDeferrals;
@@ -61,26 +53,39 @@ export function judgeFailure(
     return { kind: 'dead_letter', reason: `${error.code} is not retried` };
   }
   if (isExcused) {
-    return { kind: 'defer', delayMs: Math.max(backoffMs(attempt, random), excuse.restMs) };
+    return { kind: 'defer', delayMs: Math.max(backoffMs(attempt, random, limits), excuse.restMs) };
   }
   if (attempt.retryCount >= attempt.maxRetries) {
     return { kind: 'dead_letter', reason: `all ${String(attempt.maxRetries)} retries are spent` };
   }
+  const ofError = limitOf(limits, error.code);
+  if (attempt.retryCount >= ofError) {
+    const reason = `${error.code} is retried up to ${String(ofError)} times, and the task was before`;
+    return { kind: 'dead_letter', reason };
+  }
   return {
     kind: 'retry',
-    delayMs: backoffMs(attempt, random),
+    delayMs: backoffMs(attempt, random, limits),
     timeoutSeconds: nextTimeoutSeconds(attempt.timeoutSeconds, error.code),
   };
 }
 
-export function backoffMs(attempt: FailedAttempt, random: number): number {
+function limitOf({ maxRetriesByError }: RetryLimits, code: string): number {
+  return Object.hasOwn(maxRetriesByError, code) ? (maxRetriesByError[code] ?? Infinity) : Infinity;
+}
+
+export function backoffMs(
+  attempt: FailedAttempt,
+  random: number,
+  { maxBackoffSeconds }: Pick<RetryLimits, 'maxBackoffSeconds'> = defaultTaskPolicy,
+): number {
   const { error, priority, retryCount } = attempt;
   if (error.retryAfterSeconds !== undefined) {
     return Math.ceil(Math.min(error.retryAfterSeconds, maxRetryAfterSeconds) * 1000);
   }
   const exponential = 2 ** retryCount * 1000;
   const jittered = exponential * (1 + maxJitterShare * random);
-  const capped = Math.min(jittered, maxBackoffMs[priority]);
+  const capped = Math.min(jittered, maxBackoffSeconds[priority] * 1000);
   return Math.round(isPushBack(error.code) ? capped * 2 : capped);
 }
 

@@ -15,6 +15,7 @@ const {
   maxActiveLow: _low,
   submitLimitPerKey: _perKey,
   submitLimitPerUser: _perUser,
+  tasks: _tasks,
   ...defaults
 } = defaultEngineSettings;
 

@@ -91,6 +91,18 @@ export function serverConflicts(times: Partial<ServerTimes>): string[] {
   ];
 }
 
+/** The same as for `unstartedMs`, by the name that the settings of a server have for it. */
+export function assignmentConflicts(
+  assignmentTimeoutMs: number | null,
+  heartbeatIntervalMs: number,
+): string[] {
+  if (assignmentTimeoutMs === null || assignmentTimeoutMs > heartbeatIntervalMs) return [];
+  return [
+    `assignmentTimeoutMs (${assignmentTimeoutMs}) must be more than heartbeatIntervalMs ` +
+      `(${heartbeatIntervalMs}): a task would be taken back before its worker could name it once.`,
+  ];
+}
+
 function tooFewDays(kept: Readonly<Record<string, number | undefined>>): string[] {
   const isFine = (days: number) =>
     Number.isInteger(days) && days >= idempotencyKeyDays && days <= mostDays;

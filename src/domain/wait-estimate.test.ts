@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { estimateWaitMs, type WaitFactors } from './wait-estimate.js';
+import { estimateWaitMs, waitUnder, type WaitFactors } from './wait-estimate.js';
 
 const idle: WaitFactors = {
   position: 0,
@@ -77,5 +77,36 @@ describe('R-OB5: the estimate of a wait', () => {
     ],
   ])('%s', (_, factors, expected) => {
     expect(estimateWaitMs({ ...idle, ...factors })).toBe(expected);
+  });
+});
+
+describe('R-OB5: an estimate under what is in the way', () => {
+  const nowMs = 1_000_000;
+  const inWay = (kind: string, afterMs: number | null = null) => ({
+    kind,
+    untilMs: afterMs === null ? null : nowMs + afterMs,
+  });
+
+  it.each([
+    ['nothing is in the way', 500, [], 500],
+    ['it is unknown', null, [], null],
+    ['a limit ends later', 500, [inWay('rate_limit', 2_000)], 2_000],
+    ['a limit ends sooner', 500, [inWay('rate_limit', 100)], 500],
+    ['it is scheduled', null, [inWay('scheduled', 60_000)], 60_000],
+    [
+      'it is scheduled, and nobody can do it',
+      null,
+      [inWay('scheduled', 60_000), inWay('no_worker')],
+      null,
+    ],
+    ['nobody can do it', 0, [inWay('no_worker')], null],
+    ['its workflow is halted', null, [inWay('workflow')], null],
+    ['it is paused for good', 0, [inWay('paused')], null],
+    ['workers are full, and no task ended yet', 0, [inWay('workers_busy')], null],
+    ['workers are full', 700, [inWay('workers_busy')], 700],
+    ['workers are suspended', 0, [inWay('workers_busy', 900)], 900],
+    ['it is only behind others', 300, [inWay('behind')], 300],
+  ] as const)('when %s', (_when, estimateMs, obstacles, waitMs) => {
+    expect(waitUnder(estimateMs, obstacles, nowMs)).toBe(waitMs);
   });
 });

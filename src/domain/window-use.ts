@@ -6,7 +6,7 @@ const slots = 10;
 /**
  * What was granted from a bucket in the window up to now, for people to see. A bucket's level can't tell: it is
  * back at its capacity after 0.4 % of the window. Settlements count when they come. What runs in Redis
- * (`src/ready/redis/scripts/buckets.ts`) does the same operations on the same whole numbers.
+ * (`src/ready/redis/lua/parts/buckets.lua`) does the same operations on the same whole numbers.
  */
 export class WindowUse {
   #slotMs: number;

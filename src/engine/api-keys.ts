@@ -3,6 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { isConfined, type Confinement } from '../domain/confinement.js';
 import { SluiceError } from '../domain/errors.js';
 import type { Scope } from '../domain/scopes.js';
+import { anybody, type Caller } from '../protocol/caller.js';
 import type { CreatedKey, KeyApi, KeyDraft, KeyView, SessionView } from '../protocol/keys-api.js';
 import type { Page, PageRequest } from '../protocol/page.js';
 import { Loop } from '../runtime/loop.js';
@@ -13,6 +14,8 @@ import {
   wasAnyKeyMade,
   type StoredKey,
 } from '../store/api-keys.js';
+import type { Queryable } from '../store/database.js';
+import { Audit } from './audit.js';
 import { approximateNow, asRefusal, instant, patiently, type EngineContext } from './context.js';
 import { keyHash, keyIdIn, newKeyText, storedHash } from './key-text.js';
 import { StoredKeys } from './stored-keys.js';
@@ -48,6 +51,8 @@ export interface KeyHolder {
   readonly scopes: readonly Scope[];
   readonly passesCeilings: boolean;
   readonly confinement: Confinement;
+  /** Where it calls from, if that is known better than from the connection; null: it is not known. */
+  readonly address?: string | null;
 }
 
 interface KnownKey extends KeyHolder {
@@ -64,6 +69,7 @@ interface KnownKey extends KeyHolder {
 export class ApiKeys implements KeyApi {
   readonly #context: EngineContext;
   readonly #stored: StoredKeys;
+  readonly #audit: Audit;
   readonly #known = new Map<string, KnownKey>();
   readonly #used = new Map<string, number>();
   readonly #notedMs = new Map<string, number>();
@@ -91,6 +97,7 @@ export class ApiKeys implements KeyApi {
     this.#context = context;
     this.#onUnreadable = onUnreadable;
     this.#stored = new StoredKeys(context.db, () => instant(context));
+    this.#audit = new Audit(() => instant(context));
     this.#loop = new Loop({ tick: () => this.#tick(), onError });
     this.#stopListening = context.bus.subscribe((message) => {
       if (isNews(message)) this.#loop.wake();
@@ -146,42 +153,49 @@ export class ApiKeys implements KeyApi {
 
   /** Null: its key ended meanwhile. */
   async signIn(
-    { owner, confinement }: KeyHolder,
+    { owner, name, confinement }: KeyHolder,
     signedInFrom: string | null = null,
   ): Promise<{ token: string; lifeSeconds: number } | null> {
     const { id, text } = newKeyText();
     const hash = keyHash(text, isConfined(confinement)).toString('hex');
     const made = { id, hash, of: owner, lifeSeconds: sessionSeconds, signedInFrom };
     const { db } = this.#context;
+    const actor = { kind: 'session', keyId: owner, keyName: name, sessionId: id } as const;
+    const record = (tx: Queryable) =>
+      this.#audit.record(
+        tx,
+        { actor: { ...actor, address: signedInFrom } },
+        { action: 'session.sign_in', subject: id },
+      );
     const session = await this.#write(() =>
-      patiently(() => insertSession(db, made, instant(this.#context))),
+      patiently(() => insertSession(db, made, instant(this.#context), record)),
     );
     if (session === null) return null;
     return { token: text, lifeSeconds: sessionSeconds };
   }
 
-  async signOut({ owner, keyId }: KeyHolder): Promise<void> {
-    await this.endSession(owner, keyId);
+  async signOut({ owner, keyId }: KeyHolder, caller: Caller): Promise<void> {
+    await this.endSession(owner, keyId, caller);
   }
 
-  createKey(draft: KeyDraft): Promise<CreatedKey> {
-    return this.#write(() => this.#stored.createKey(draft));
+  createKey(draft: KeyDraft, caller = anybody): Promise<CreatedKey> {
+    return this.#write(() => this.#stored.createKey(draft, caller));
   }
 
   listKeys(page: PageRequest = {}): Promise<Page<KeyView>> {
     return this.#stored.listKeys(page);
   }
 
-  revokeKey(id: string): Promise<KeyView> {
-    return this.#write(() => this.#stored.revokeKey(id));
+  revokeKey(id: string, caller = anybody): Promise<KeyView> {
+    return this.#write(() => this.#stored.revokeKey(id, caller));
   }
 
   listSessions(keyId: string): Promise<readonly SessionView[]> {
     return this.#stored.listSessions(keyId);
   }
 
-  endSession(keyId: string, sessionId: string): Promise<SessionView> {
-    return this.#write(() => this.#stored.endSession(keyId, sessionId));
+  endSession(keyId: string, sessionId: string, caller = anybody): Promise<SessionView> {
+    return this.#write(() => this.#stored.endSession(keyId, sessionId, caller));
   }
 
   #find(id: string, text: string, credential: Credential): KeyHolder | null {

@@ -1,11 +1,18 @@
 import { SluiceError } from '../domain/errors.js';
 import type { Lease, TaskId } from '../domain/ids.js';
+import type { TaskEvent } from '../protocol/events.js';
 import type { Held } from '../protocol/workers-api.js';
 import { Batcher } from '../runtime/batcher.js';
 import { findAttempts } from '../store/find-attempts.js';
 import { letGoOfCancelled } from '../store/hold-workflows.js';
-import { recordProgress, startTasks } from '../store/start-tasks.js';
-import { asRefusal, instant, judgeDatabaseFailure, type EngineContext } from './context.js';
+import { recordProgress, startTasks, type StartedRow } from '../store/start-tasks.js';
+import {
+  asRefusal,
+  instant,
+  judgeDatabaseFailure,
+  tellAll,
+  type EngineContext,
+} from './context.js';
 import { released, type EndAttempts } from './end-attempts.js';
 import type { Feeder } from './feeder.js';
 
@@ -25,8 +32,15 @@ export class AttemptControl {
     this.#context = context;
     this.#endAttempts = endAttempts;
     this.#feeder = feeder;
-    this.#starts = fencedBatcher((held) => startTasks(context.db, held, instant(context)));
+    this.#starts = fencedBatcher((held) => this.#start(held));
     this.#progress = fencedBatcher((items) => recordProgress(context.db, items));
+  }
+
+  async #start(held: readonly Held[]): Promise<readonly Lease[]> {
+    const rows = await startTasks(this.#context.db, held, instant(this.#context));
+    const first = rows.filter(({ isFirst }) => isFirst);
+    tellAll(this.#context, first, toStartedEvent);
+    return rows.map(({ lease }) => lease);
   }
 
   async start(held: Held): Promise<void> {
@@ -71,6 +85,10 @@ export class AttemptControl {
     const detail = `Task ${taskId} is no longer held with this lease; nothing was changed. Stop working on it.`;
     throw new SluiceError('lease_lost', detail);
   }
+}
+
+function toStartedEvent({ lease: _, isFirst: __, ...row }: StartedRow, at: Date): TaskEvent {
+  return { ...row, from: 'assigned', to: 'executing', at };
 }
 
 function fencedBatcher<Item extends Held>(

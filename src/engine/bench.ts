@@ -28,6 +28,14 @@ export class Bench {
     this.#onFreed = onFreed;
   }
 
+  /** How many workers get nothing now. */
+  suspended(): number {
+    const nowMs = this.#nowMs();
+    const workers = [...this.#trials.keys()];
+    return workers.filter((workerId) => this.#standingAt(workerId, nowMs).kind === 'benched')
+      .length;
+  }
+
   standing(workerId: WorkerId): Standing {
     return this.#standingAt(workerId, this.#nowMs());
   }

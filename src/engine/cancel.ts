@@ -2,23 +2,20 @@ import { SluiceError } from '../domain/errors.js';
 import type { TaskId } from '../domain/ids.js';
 import { grantIn } from '../domain/lease.js';
 import { isLeased } from '../domain/task-state.js';
+import type { BulkRequest, CancelledTasks } from '../protocol/bulk-api.js';
+import { bounds } from '../protocol/bounds.js';
 import type { Cancellation, TaskFilter } from '../protocol/tasks-api.js';
-import {
-  cancelTasks,
-  findCancellable,
-  type Cancellable,
-  type CancelCursor,
-  type CancelledRow,
-} from '../store/cancel-tasks.js';
+import { cancelTasks, type CancelledRow } from '../store/cancel-tasks.js';
+import { findCancellable, type CancelCursor } from '../store/find-in-bulk.js';
 import { findStates, findTask } from '../store/read-tasks.js';
-import { instant, patiently, tell, type EngineContext } from './context.js';
+import { decodeBulkCursor, encodeBulkCursor } from './bulk-cursor.js';
+import { inBatches, maxWalksInOneCall } from './bulk.js';
+import { instant, patiently, tell, tokensUsed, type EngineContext } from './context.js';
 import type { Feeder } from './feeder.js';
 import type { Fleet } from './fleet.js';
 import type { News } from './news.js';
 import { taskNotFound } from './read.js';
 import type { Slots } from './slots.js';
-
-const maxCancelledAtOnce = 1_000;
 
 export interface CancelParts {
   readonly fleet: Fleet;
@@ -66,22 +63,22 @@ export class Cancel {
     return { taskId, wasExecuting, workerNotified };
   }
 
-  async cancelTasks(filter: TaskFilter): Promise<{ readonly cancelled: number }> {
-    const { db } = this.#context;
-    let cancelled = 0;
-    let after: CancelCursor | null = null;
-    do {
-      const found: Cancellable = await findCancellable(db, filter, maxCancelledAtOnce, after);
-      cancelled += (await this.#cancel(found.taskIds)).length;
-      after = found.next;
-    } while (after !== null);
-    return { cancelled };
+  async cancelTasks(filter: TaskFilter, request: BulkRequest): Promise<CancelledTasks> {
+    const { limit, cursor } = request;
+    const isBounded = limit !== undefined || cursor !== undefined;
+    const { done, next } = await inBatches<CancelCursor>({
+      find: (most, after) => findCancellable(this.#context.db, filter, most, after),
+      act: async (taskIds) => (await this.#cancel(taskIds)).length,
+      limit: isBounded ? (limit ?? bounds.bulkTasks) : Infinity,
+      walks: isBounded ? maxWalksInOneCall : Infinity,
+      after: cursor === undefined ? null : decodeBulkCursor(cursor, filter.workflowId),
+    });
+    return { cancelled: done, nextCursor: next === null ? null : encodeBulkCursor(next) };
   }
 
   async #cancel(taskIds: readonly TaskId[]): Promise<readonly CancelledRow[]> {
     if (taskIds.length === 0) return [];
     const { db, ready } = this.#context;
-    const askedMs = this.#slots.nowMs();
     const rows = await patiently(() => cancelTasks(db, taskIds, instant(this.#context)));
     await ready.remove(rows.map(({ taskId }) => taskId));
     await this.#slots.free(
@@ -89,19 +86,22 @@ export class Cancel {
         if (lease === null) return [];
         return { taskId, grant: grantIn(lease), queue, reserved: cost, usage: null };
       }),
-      askedMs,
     );
     for (const row of rows) this.#tell(row);
     return rows;
   }
 
   #tell(row: CancelledRow): void {
-    const { taskId, queue, taskType, priority, from, attempt, workerId, workflowId } = row;
+    const { taskId, queue, taskType, priority, from, attempt, trace } = row;
+    const { workerId, workflowId } = row;
     if (workerId !== null) this.#news.tell({ kind: 'cancelled', workerId, taskId });
     if (workflowId !== null) this.#feeder.noteDue(0);
-    const outcome = isLeased(from) ? ({ outcome: 'cancelled' } as const) : {};
-    const move = { from, to: 'cancelled', attempt } as const;
-    tell(this.#context, { taskId, queue, taskType, priority, ...move, ...outcome });
+    const end = isLeased(from)
+      ? ({ outcome: 'cancelled', ...tokensUsed(row.cost, null) } as const)
+      : {};
+    const worker = workerId === null ? {} : { workerId };
+    const move = { from, to: 'cancelled', attempt, trace, ...worker } as const;
+    tell(this.#context, { taskId, queue, taskType, priority, ...move, ...end });
   }
 
   /** With Redis the server that its worker polls hears of it, whichever that is. */

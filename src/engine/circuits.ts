@@ -2,6 +2,7 @@ import { isDenial, isPushBack, type AttemptError } from '../domain/attempt-error
 import {
   afterTime,
   answerOf,
+  closed,
   heedAll,
   type Answer,
   type Circuit,
@@ -11,9 +12,11 @@ import {
 import type { TaskId, WorkerId } from '../domain/ids.js';
 import { forgotten, isEmpty, noRefusals, refusedElsewhere } from '../domain/refusals.js';
 import type { Excuse } from '../domain/retry-policy.js';
+import { becameOf } from '../domain/pushback.js';
 import { changeCircuit, type ConfiguredRow } from '../store/queues.js';
 import { approximateNow, type EngineContext } from './context.js';
 import type { Item, News } from './news.js';
+import type { PushbackLedger } from './pushback-ledger.js';
 import { PushedBack } from './pushed-back.js';
 import type { QueueDirectory } from './queue-directory.js';
 
@@ -29,6 +32,7 @@ interface Succeeded {
 interface Failed {
   readonly taskId: TaskId;
   readonly queue: string;
+  readonly taskType: string;
   readonly workerId: WorkerId;
   readonly begunAt: Date;
   readonly error: AttemptError;
@@ -47,6 +51,7 @@ type Decide = (circuit: Circuit) => Circuit;
 export interface CircuitParts {
   readonly queues: QueueDirectory;
   readonly news: News;
+  readonly pushbacks: PushbackLedger;
   /** It was closed, and the failures that opened it are nobody's fault. */
   readonly onOpened: (queue: string) => void;
 }
@@ -98,11 +103,15 @@ export class Circuits {
    * each, why it costs nothing; null when it costs what it always does.
    */
   async failed(ended: readonly Failed[]): Promise<(Excuse | null)[]> {
+    const before = ended.map(({ queue }) => this.#parts.queues.circuitOf(queue));
     const excuses = await this.#hearAll(
       ended.map(({ taskId, queue, begunAt, error }) => {
         return { taskId, queue, begunMs: begunAt.getTime(), answer: answerOf(error) };
       }),
     );
+    ended.forEach((attempt, index) => {
+      this.#writeDown(attempt, before[index] ?? closed);
+    });
     ended.forEach(({ queue, workerId, taskId, error }, index) => {
       if (excuses[index] !== null) this.#pushedBack.note(queue, workerId);
       const isOpen = this.#parts.queues.circuitOf(queue).kind === 'open';
@@ -138,6 +147,15 @@ export class Circuits {
   isOutage(queue: string, error: AttemptError): boolean {
     const isOpen = this.#parts.queues.circuitOf(queue).kind === 'open';
     return isOpen && (isPushBack(error.code) || isDenial(error.code));
+  }
+
+  /** For people to read, when the service wants no calls for now. */
+  #writeDown({ queue, taskId, taskType, workerId, error }: Failed, before: Circuit): void {
+    const answer = answerOf(error);
+    if (answer === null || answer.kind === 'answered') return;
+    const became = becameOf(before, this.#parts.queues.circuitOf(queue));
+    const about = { queue, taskId, taskType, workerId, error, ...became };
+    this.#parts.pushbacks.note({ ...about, atMs: this.#nowMs() });
   }
 
   async #hearAll(ended: readonly EndedIn[]): Promise<(Excuse | null)[]> {
@@ -210,21 +228,23 @@ export class Circuits {
   }
 
   #log(before: Circuit, { name, circuit }: ConfiguredRow): void {
-    const { log } = this.#context;
+    const { log, transitions } = this.#context;
     switch (circuit.kind) {
       case 'open': {
         const { reason, trips, untilMs } = circuit;
         const told = { queue: name, reason, trips, until: new Date(untilMs) };
         if (before.kind !== 'open' || before.trips !== trips) {
-          log.warn(told, 'the service of a queue pushes back; nothing of it is taken for now');
-        } else log.debug(told, 'the service of a queue is tried again');
+          transitions?.event('circuit opened: no task of this queue is taken', reason, told);
+        } else log.debug(told, 'circuit is open: its service is tried again');
         return;
       }
-      case 'recovering':
-        log.info({ queue: name, step: circuit.step }, 'the service of a queue answers again');
+      case 'recovering': {
+        const told = { queue: name, step: circuit.step };
+        transitions?.event('circuit half-open: the service answers', 'recovering', told, 'info');
         return;
+      }
       case 'closed':
-        log.info({ queue: name }, 'the service of a queue has recovered');
+        transitions?.event('circuit closed', 'closed', { queue: name }, 'info');
     }
   }
 

@@ -1,5 +1,6 @@
 import { attemptErrorCodes, type AttemptError } from '../domain/attempt-error.js';
 import type { TaskId, WorkerId } from '../domain/ids.js';
+import { traceFromText } from '../domain/trace.js';
 import type { TaskEvent } from '../protocol/events.js';
 import { bounds } from '../protocol/bounds.js';
 import type { ClaimedTask } from '../protocol/workers-api.js';
@@ -263,7 +264,7 @@ function withoutInput({ taskId, lease }: ClaimedRow): AttemptEnd {
   return { taskId, lease, outcome: 'failed', error, next: { kind: 'dead_letter', reason } };
 }
 
-function toClaimedEvent({ wish: { entry, start }, row }: Granted, at: Date): TaskEvent {
+function toClaimedEvent({ wish: { entry, start, takenMs }, row }: Granted, at: Date): TaskEvent {
   return {
     taskId: row.taskId,
     // One text for all of a lane: whoever counts by queue keeps it.
@@ -273,7 +274,10 @@ function toClaimedEvent({ wish: { entry, start }, row }: Granted, at: Date): Tas
     from: 'queued',
     to: start ? 'executing' : 'assigned',
     attempt: row.attempt,
+    workerId: row.workerId,
+    trace: row.trace,
     waitMs: row.waitedMs,
+    assignmentMs: Math.max(0, performance.now() - takenMs),
     effectivePriority: entry.effectivePriority,
     ...tokensIn(row.cost),
     at,
@@ -291,9 +295,9 @@ function handOut(
 
 /** One that is assigned is left out: it may be started in between. */
 function toKnown(row: ClaimedRow, { lane }: Taken): KnownAttempt {
-  const { priority, cost, workerId, attempt, lapsesAt, timeoutSeconds } = row;
+  const { priority, cost, workerId, attempt, trace, lapsesAt, timeoutSeconds } = row;
   const startedAtMs = lapsesAt.getTime() - timeoutSeconds * 1000;
-  return { lane, priority, cost, workerId, attempt, startedAtMs };
+  return { lane, priority, cost, workerId, attempt, trace, startedAtMs };
 }
 
 /** Null: its attempt has ended already. */
@@ -311,7 +315,8 @@ function toClaimedTask(row: ClaimedRow, { effectivePriority }: Taken): ClaimedTa
     effectivePriority,
     retryCount: row.retryCount,
     workflowId: row.workflowId,
-    traceId: row.traceId,
+    ...traceFromText(row.trace, row.taskId),
     deadline: row.lapsesAt,
+    waitedSeconds: Math.max(0, Math.round(row.inLineMs)) / 1000,
   };
 }

@@ -3,11 +3,13 @@ import type { Cost } from '../domain/queue-settings.js';
 import type { ScalingSettings } from '../domain/scaling.js';
 import type { TaskEvent } from '../protocol/events.js';
 import type { ReadyQueue } from '../ready/ready-queue.js';
+import type { AlertOptions } from './alert-options.js';
 import type { AnswerBudget } from './answer-budget.js';
 import type { Bus } from '../runtime/bus.js';
 import type { Clock } from '../runtime/clock.js';
 import type { FlushFailure } from '../runtime/batcher.js';
 import type { Logger } from '../runtime/log.js';
+import type { TransitionLog } from '../runtime/transition-log.js';
 import {
   DatabaseAwayError,
   LockedError,
@@ -41,7 +43,11 @@ export interface EngineContext {
   readonly settings: EngineSettings;
   /** Absent: the defaults. */
   readonly scaling?: ScalingSettings;
+  /** Absent: this process evaluates no alerts. */
+  readonly alerts?: AlertOptions;
   readonly log: Logger;
+  /** Absent: no change of a task's state is logged. */
+  readonly transitions?: TransitionLog;
   /** Absent: no parameter and no result is ever logged. */
   readonly payloads?: PayloadLog;
   /** In [0, 1). */
@@ -76,6 +82,15 @@ export function tellAll<Row>(
 /** For an event: the part of a cost that is counted for people. */
 export function tokensIn(cost: Cost | null | undefined): Pick<TaskEvent, 'tokens'> {
   const tokens = cost?.tokens;
+  return tokens === undefined ? {} : { tokens };
+}
+
+/** Of an attempt that ended: what its limits settle at, which is what was reserved where its worker says nothing. */
+export function tokensUsed(
+  reserved: Cost | null,
+  usage: Cost | null | undefined,
+): Pick<TaskEvent, 'tokens'> {
+  const tokens = usage?.tokens ?? reserved?.tokens;
   return tokens === undefined ? {} : { tokens };
 }
 

@@ -1,10 +1,10 @@
 import { expect, it, vi } from 'vitest';
 import { contextOf } from '../../test/integration/engine-parts.js';
 import { describeOnEveryDatabase } from '../../test/store/support.js';
-import { countOf } from '../domain/counters.js';
+import { countOf, type CounterName } from '../domain/counters.js';
 import type { TaskId } from '../domain/ids.js';
 import type { TaskEvent } from '../protocol/events.js';
-import { MemoryReadyQueue } from '../ready/memory-ready-queue.js';
+import { MemoryReadyQueue } from '../ready/memory/memory-ready-queue.js';
 import { ManualClock, systemClock } from '../runtime/clock.js';
 import { allQueuesName, findCounts } from '../store/counters.js';
 import type { Database } from '../store/database.js';
@@ -51,6 +51,7 @@ describeOnEveryDatabase('the counters of a process', (db) => {
     const { clock, process } = begin(db());
     const counters = process();
     counters.note(completed('a', clock.nowMs()));
+    counters.note(lapsed('a', clock.nowMs()));
     clock.advance(5_000);
     const query = vi.spyOn(db(), 'query').mockImplementationOnce(async (text, parameters) => {
       query.mockRestore();
@@ -58,14 +59,70 @@ describeOnEveryDatabase('the counters of a process', (db) => {
       throw new Error('the connection broke');
     });
     await expect(counters.tick()).rejects.toThrow('the connection broke');
-    // Not written as far as it knows, and still counted.
+    // Not written as far as it knows, and still counted, once.
     expect(counters.lastMinute(clock.nowMs(), 'a').completed).toBe(1);
+    expect((await counters.lastHour(clock.nowMs())).lapsed).toBe(1);
+    expect(await completedIn(counters, 'a')).toEqual([1]);
     counters.note(completed('a', clock.nowMs()));
     await counters.tick();
     clock.advance(5_000);
     await counters.tick();
     expect(counters.lastMinute(clock.nowMs(), 'a').completed).toBe(2);
     expect(await storedTotal(db(), 'completed')).toBe(2);
+  });
+
+  it('R-OB7: at the end of a process nothing is left unwritten, also after writes that failed', async () => {
+    const { clock, process } = begin(db());
+    const counters = process();
+    counters.note(completed('a', clock.nowMs()));
+    clock.advance(5_000);
+    const query = vi.spyOn(db(), 'query');
+    const fails = () => query.mockRejectedValueOnce(new Error('the connection broke'));
+    fails();
+    await expect(counters.tick()).rejects.toThrow('the connection broke');
+    counters.note(completed('a', clock.nowMs()));
+    clock.advance(5_000);
+    counters.note(completed('a', clock.nowMs()));
+    fails();
+    await counters.writeAll();
+    expect(await storedTotal(db(), 'completed')).toBe(3);
+    query.mockRestore();
+  });
+
+  it('R-OB7: a process ends although Postgres takes no counts any more', async () => {
+    const { clock, process } = begin(db());
+    const counters = process();
+    counters.note(completed('a', clock.nowMs()));
+    const query = vi.spyOn(db(), 'query').mockRejectedValue(new Error('away'));
+    await expect(counters.writeAll()).rejects.toThrow('away');
+    query.mockRestore();
+  });
+
+  it('R-OB7: counts of a span have what is not written yet, in the piece that it belongs to', async () => {
+    const { clock, process } = begin(db());
+    const [here, elsewhere] = [process(), process()];
+    elsewhere.note(completed('a', clock.nowMs()));
+    await elsewhere.writeAll();
+    here.note(completed('a', clock.nowMs()));
+    clock.advance(minuteMs);
+    here.note(completed('a', clock.nowMs()));
+    here.note(completed('b', clock.nowMs()));
+    expect(await completedIn(here, 'a')).toEqual([2, 1]);
+    await here.tick();
+    await here.writeAll();
+    expect(await completedIn(here, 'a')).toEqual([2, 1]);
+    expect(await completedIn(here, allQueuesName)).toEqual([2, 2]);
+  });
+
+  it('R-OB9: tasks that were assigned and never started are counted', async () => {
+    const { clock, process } = begin(db());
+    const counters = process();
+    const returned = { ...task, queue: 'a', to: 'pending', outcome: 'released' } as const;
+    counters.note({ ...returned, errorCode: 'NEVER_STARTED', at: new Date(clock.nowMs()) });
+    counters.note({ ...returned, at: new Date(clock.nowMs()) });
+    await counters.writeAll();
+    expect(await storedTotal(db(), 'never_started')).toBe(1);
+    expect(await storedTotal(db(), 'released')).toBe(2);
   });
 
   it('R-AD7: queues beyond the most that are counted one by one count in the sum', async () => {
@@ -106,9 +163,17 @@ function begin(db: Database) {
   return { clock, process: (maxQueues?: number) => new Counters(context, maxQueues) };
 }
 
-async function storedTotal(db: Database, name: 'completed'): Promise<number> {
+/** In the first minutes. */
+async function completedIn(counters: Counters, queue: string): Promise<number[]> {
+  const span = { fromMs: beganMs, toMs: beganMs + 10 * minuteMs, stepSeconds: 60 };
+  const found = await counters.findCounts(queue, span);
+  return found.map(({ counts }) => countOf(counts, 'completed'));
+}
+
+async function storedTotal(db: Database, name: CounterName): Promise<number> {
   const day = { fromMs: beganMs, toMs: beganMs + 24 * 3_600_000, stepSeconds: 86_400 };
-  const [span] = await findCounts(db, allQueuesName, day);
+  const { pieces } = await findCounts(db, allQueuesName, day);
+  const [span] = pieces;
   return span === undefined ? 0 : countOf(span.counts, name);
 }
 

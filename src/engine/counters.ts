@@ -5,8 +5,10 @@ import {
   counterPositions,
   countOf,
   runPosition,
+  sumOf,
   waitPosition,
   type CounterName,
+  type Counts,
 } from '../domain/counters.js';
 import type { TaskEvent } from '../protocol/events.js';
 import {
@@ -16,6 +18,7 @@ import {
   findRecentCounts,
   shortestStepMs,
   type CountedSlot,
+  type CountedSpan,
   type RecentSums,
 } from '../store/counters.js';
 import { approximateNow, instant, type EngineContext } from './context.js';
@@ -25,6 +28,8 @@ export interface RecentTotals {
   readonly completed: number;
   readonly failed: number;
 }
+
+type Span = Parameters<typeof findCounts>[2];
 
 export interface LastHour {
   readonly lapsed: number;
@@ -36,6 +41,10 @@ export interface LastHour {
 const defaultMaxQueues = 10_000;
 /** While Postgres does not take them. What happens after that counts for the latest of them. */
 const maxSlotsKept = 6;
+/** At the end of a process: a failed write that is sent again, what came after it, and tries that fail. */
+const lastWrites = 5;
+/** Each is five seconds apart: no read takes as long. */
+const writesKept = 4;
 const minuteMs = 60_000;
 const hourMs = 60 * minuteMs;
 
@@ -54,9 +63,13 @@ export class Counters {
   #latest: Slot | null = null;
   /** What is being written, or was and has to be written again with the same sequence. */
   #writing: readonly Slot[] = [];
+  /** The last writes: a read that began before one of them has not seen it. */
+  #written: readonly { readonly sequence: number; readonly slots: readonly Slot[] }[] = [];
   /** Written after the stored counts were read last. */
   #unread: readonly Slot[] = [];
   #stored: ReadonlyMap<string, RecentSums> = new Map();
+  /** Of the slots that are over, in all queues together. */
+  readonly #past = new Float64Array(counterLength);
 
   constructor(context: EngineContext, maxQueues = defaultMaxQueues) {
     this.#context = context;
@@ -89,12 +102,35 @@ export class Counters {
     return completed === 0 ? null : runMs / completed / 1000;
   }
 
+  /** What this process counted since it began, in all queues together. */
+  processTotals(): Counts {
+    const sums = this.#past.slice();
+    for (const { total } of this.#slots.values()) addTo(sums, total);
+    return sums;
+  }
+
   async lastHour(nowMs: number): Promise<LastHour> {
     const span = { fromMs: nowMs - hourMs, toMs: nowMs + minuteMs, stepSeconds: hourMs / 1000 };
-    const stored = await findCounts(this.#context.db.reads, allQueuesName, span);
-    const all = [...stored.map(({ counts }) => counts), ...this.#unwritten()];
-    const sum = (name: CounterName) => all.reduce((total, one) => total + countOf(one, name), 0);
+    const pieces = await this.findCounts(allQueuesName, span);
+    const sum = (name: CounterName) =>
+      pieces.reduce((total, { counts }) => total + countOf(counts, name), 0);
     return { lapsed: sum('lapsed'), timedOut: sum('timed_out'), reoffered: sum('reoffered') };
+  }
+
+  /** Over all servers, with what this process has not written yet; pieces without any counts are left out. */
+  async findCounts(queue: string, span: Span): Promise<CountedSpan[]> {
+    const found = await findCounts(this.#context.db.reads, queue, span, this.#id);
+    const byPiece = new Map(found.pieces.map(({ atMs, counts }) => [atMs, counts]));
+    const stepMs = span.stepSeconds * 1000;
+    for (const slot of this.#notAmong(found.sequence)) {
+      const counts = slot.find(queue);
+      if (counts === undefined || slot.atMs < span.fromMs || slot.atMs >= span.toMs) continue;
+      const atMs = slot.atMs - (slot.atMs % stepMs);
+      byPiece.set(atMs, sumOf(byPiece.get(atMs) ?? [], counts));
+    }
+    return [...byPiece]
+      .toSorted(([a], [b]) => a - b)
+      .map(([atMs, counts]) => ({ atMs, counts: Array.from(counts) }));
   }
 
   /** Writes the slots that are over, and reads what all servers counted. */
@@ -106,9 +142,15 @@ export class Counters {
     return shortestStepMs - (nowMs % shortestStepMs);
   }
 
-  /** Everything that was counted until now: this process ends. */
+  /** Everything that was counted until now: this process ends. Rejects when Postgres does not take it. */
   async writeAll(): Promise<void> {
-    await this.#write(Infinity);
+    for (let writes = 1; this.#slots.size > 0 || this.#writing.length > 0; writes += 1) {
+      try {
+        await this.#write(Infinity);
+      } catch (error) {
+        if (writes >= lastWrites) throw error;
+      }
+    }
   }
 
   /** A write that failed is sent again as it was: it may have been written nevertheless. */
@@ -122,6 +164,9 @@ export class Counters {
     const slots = this.#writing.flatMap((slot) => slot.counted());
     await addCounts(this.#context.db, process, slots, instant(this.#context));
     this.#unread = [...this.#unread, ...this.#writing];
+    this.#written = [...this.#written, { sequence: this.#sequence, slots: this.#writing }].slice(
+      -writesKept,
+    );
     this.#writing = [];
   }
 
@@ -129,6 +174,7 @@ export class Counters {
     const over = [...this.#slots.values()].filter(({ atMs }) => atMs + shortestStepMs <= nowMs);
     for (const slot of over) {
       this.#slots.delete(slot.atMs);
+      addTo(this.#past, slot.total);
       if (slot === this.#latest) this.#latest = null;
     }
     return over;
@@ -159,9 +205,11 @@ export class Counters {
     return sums;
   }
 
-  /** Over all queues. What is being written may be among what is stored already. */
-  #unwritten(): Float64Array[] {
-    return [...this.#writing, ...this.#slots.values()].map(({ total }) => total);
+  /** What a read that saw the writes up to this one did not see. */
+  #notAmong(sequence: number): Slot[] {
+    const written = this.#written.filter((write) => write.sequence > sequence);
+    const writing = this.#sequence > sequence ? this.#writing : [];
+    return [...written.flatMap(({ slots }) => slots), ...writing, ...this.#slots.values()];
   }
 }
 
@@ -240,10 +288,15 @@ function countUnsuccessful(counts: Float64Array, { to, outcome, errorCode }: Tas
   if (outcome === 'timed_out' || outcome === 'lapsed') increase(counts, outcome, 1);
   if (outcome === 'deferred' || outcome === 'released') increase(counts, outcome, 1);
   if (errorCode === attemptErrorCodes.rateLimited) increase(counts, 'rate_limited', 1);
+  if (errorCode === attemptErrorCodes.neverStarted) increase(counts, 'never_started', 1);
 }
 
 function increase(counts: Float64Array, name: CounterName, amount: number): void {
   increaseAt(counts, counterPositions[name], amount);
+}
+
+function addTo(sums: Float64Array, counts: Float64Array): void {
+  for (const [position, count] of counts.entries()) increaseAt(sums, position, count);
 }
 
 function increaseAt(counts: Float64Array, position: number, amount: number): void {

@@ -2,11 +2,13 @@ import { grantIn } from '../domain/lease.js';
 import type { Cost } from '../domain/queue-settings.js';
 import type { Held } from '../protocol/workers-api.js';
 import { endAttempts, type AttemptEnd, type EndedRow } from '../store/end-attempts.js';
-import { instant, tell, tokensIn, type EngineContext } from './context.js';
+import { instant, tell, tokensUsed, type EngineContext } from './context.js';
 import type { Feeder } from './feeder.js';
 import type { Slots } from './slots.js';
 
 export type { AttemptEnd, EndedRow } from '../store/end-attempts.js';
+
+const maxMessageLength = 500;
 
 /** `usage`: what it really cost although it failed, when its worker said so. */
 export type ReportedEnd = AttemptEnd & { readonly usage?: Cost | null };
@@ -26,7 +28,6 @@ export class EndAttempts {
   /** Answers with those whose lease was still good. */
   async end(ends: readonly ReportedEnd[]): Promise<readonly EndedRow[]> {
     if (ends.length === 0) return [];
-    const askedMs = this.#slots.nowMs();
     const rows = await endAttempts(this.#context.db, ends, instant(this.#context));
     const byLease = new Map(ends.map((end) => [end.lease, end]));
     const finished = rows.map(({ taskId, lease, queue, cost }) => ({
@@ -36,7 +37,7 @@ export class EndAttempts {
       reserved: cost,
       usage: byLease.get(lease)?.usage ?? null,
     }));
-    await this.#slots.free(finished, askedMs);
+    await this.#slots.free(finished);
     for (const row of rows) {
       const end = byLease.get(row.lease);
       if (end !== undefined) this.#note(row, end);
@@ -45,8 +46,9 @@ export class EndAttempts {
   }
 
   #note(row: EndedRow, end: ReportedEnd): void {
-    const { taskId, queue, taskType, priority, from, to, attempt, runMs } = row;
-    if (end.next.kind === 'pending') this.#feeder.noteDue(end.next.delayMs);
+    const { taskId, queue, taskType, priority, from, to, attempt, runMs, workerId, trace } = row;
+    const { error, next } = end;
+    if (next.kind === 'pending') this.#feeder.noteDue(next.delayMs);
     if (row.released) this.#feeder.noteDue(0);
     tell(this.#context, {
       taskId,
@@ -56,11 +58,15 @@ export class EndAttempts {
       from,
       to,
       attempt,
+      workerId,
+      trace,
       outcome: end.outcome,
       durationMs: runMs,
-      ...tokensIn(end.usage),
-      ...(end.error === null ? {} : { errorCode: end.error.code }),
-      ...(end.next.kind === 'dead_letter' ? { reason: end.next.reason } : {}),
+      ...tokensUsed(row.cost, end.usage),
+      ...(error === null
+        ? {}
+        : { errorCode: error.code, errorMessage: error.message.slice(0, maxMessageLength) }),
+      ...(next.kind === 'dead_letter' ? { reason: next.reason } : { retryInMs: next.delayMs }),
     });
   }
 }

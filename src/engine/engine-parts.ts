@@ -1,28 +1,36 @@
+import { Alerts } from './alerts.js';
 import { ApiKeys } from './api-keys.js';
 import { Admission } from './admission.js';
 import { AttemptControl } from './attempt-control.js';
+import { Audit } from './audit.js';
 import { Bench } from './bench.js';
 import { Cancel } from './cancel.js';
 import { Checkpoints } from './checkpoints.js';
 import { Circuits } from './circuits.js';
 import { Claim } from './claim.js';
 import { ClusterEvents } from './cluster-events.js';
-import type { EngineContext } from './context.js';
+import { instant, type EngineContext } from './context.js';
+import { DeadLetterPatterns } from './dead-letter-patterns.js';
 import { EndAttempts } from './end-attempts.js';
 import { Estimate } from './estimate.js';
 import { Explain } from './explain.js';
 import { Feeder } from './feeder.js';
 import { Fleet } from './fleet.js';
+import { Forecasts } from './forecasts.js';
 import { Health } from './health.js';
 import { Heartbeat } from './heartbeat.js';
 import { Hearing } from './hearing.js';
 import { Lanes } from './lanes.js';
 import { Line } from './line.js';
+import { LiveQueues } from './live-queues.js';
 import { LostEntries } from './lost-entries.js';
+import { Measurements } from './measurements.js';
+import { MinuteSummary } from './minute-summary.js';
 import { News } from './news.js';
 import { PartitionUpkeep } from './partition-upkeep.js';
 import { Poll } from './poll.js';
 import { PollWaiters } from './poll-waiters.js';
+import { PushbackLedger } from './pushback-ledger.js';
 import { QueueControl } from './queue-control.js';
 import { QueueDirectory } from './queue-directory.js';
 import { Read } from './read.js';
@@ -30,15 +38,18 @@ import { RecentWork } from './recent-work.js';
 import { Replay } from './replay.js';
 import { Report } from './report.js';
 import { Retention } from './retention.js';
+import { Sampling } from './sampling.js';
 import { SettingsFence } from './settings-fence.js';
 import { Scaler } from './scaler.js';
 import { Serving, type Role, type ServingParts } from './serving.js';
 import { Slots } from './slots.js';
 import { Submit } from './submit.js';
 import { Sweeper } from './sweeper.js';
+import { Tallies } from './tallies.js';
 import { TaskTypes } from './task-types.js';
 import { Counters } from './counters.js';
 import { WakeRelay } from './wake-relay.js';
+import { WebhookOutbox } from './webhook-outbox.js';
 import { WorkerJudge } from './worker-judge.js';
 
 export type EngineParts = ReturnType<typeof joinParts>;
@@ -87,10 +98,13 @@ export function joinParts(
       circuits.heardRefused(item);
     },
   });
-  const judge = new WorkerJudge(context, bench, news);
+  const tallies = new Tallies();
+  const judge = new WorkerJudge(context, bench, news, tallies);
+  const pushbacks = new PushbackLedger(context);
   const circuits = new Circuits(context, {
     queues,
     news,
+    pushbacks,
     onOpened: (queue) => {
       judge.forgive(queue);
     },
@@ -128,15 +142,39 @@ export function joinParts(
   const cancel = new Cancel(context, { fleet, news, feeder, slots });
   const replay = new Replay(context, feeder);
   const read = new Read(context);
-  const explain = new Explain(context, read, new Estimate(context, queues, counters));
+  const estimate = new Estimate(context, queues, counters);
+  const live = new LiveQueues(context.ready);
+  const explain = new Explain(context, read, estimate, live);
   const health = new Health(context, explain, hearing);
-  const line = new Line(context);
-  const scaler = new Scaler(context, {
+  const line = new Line(context, queues, isServing);
+  const measurements = new Measurements(context, { admission, bench, line, live, queues });
+  const forecasts = new Forecasts(context, {
+    counters,
+    estimate,
+    line,
+    live,
+    queues,
+    notServing: (): string | null => serving.notServing(),
+  });
+  const scaler: Scaler = new Scaler(context, {
+    live,
     queues,
     counters,
-    notServing: () => serving.notServing(),
+    notServing: (): string | null => serving.notServing(),
   });
-  const queueControl = new QueueControl(context, { admission, queues, line, counters, news });
+  const outbox = new WebhookOutbox(context);
+  const audit = new Audit(() => instant(context));
+  const sources = { line, counters, queues, health, scaler };
+  const alerts = new Alerts(context, sources, outbox, audit);
+  const queueControl = new QueueControl(context, {
+    admission,
+    queues,
+    line,
+    live,
+    counters,
+    news,
+    audit,
+  });
   const lostEntries = new LostEntries(context, feeder, counters);
   const fence = new SettingsFence(context, queues, lostEntries);
   const sweeper = new Sweeper(context, {
@@ -146,8 +184,11 @@ export function joinParts(
     news,
     hearing,
     slots,
+    tallies,
   });
+  const patterns = new DeadLetterPatterns(context);
   const serving = new Serving(context, role, {
+    alerts,
     bench,
     checkpoints,
     circuits,
@@ -156,9 +197,14 @@ export function joinParts(
     fleet,
     hearing,
     lostEntries,
+    measurements,
     partitions: new PartitionUpkeep(context),
+    patterns,
+    pushbacks,
     queues,
     retention: new Retention(context, feeder, lanes),
+    sampling: new Sampling(context, { line, queues, counters }),
+    summary: new MinuteSummary(context, counters, line),
     sweeper,
     types,
     waiters,
@@ -181,6 +227,7 @@ export function joinParts(
   });
   context.events.subscribe((event) => {
     counters.note(event);
+    patterns.note(event);
   });
   context.ready.onWake((wake) => waiters.wake(wake));
   context.ready.onReturn(() => {
@@ -188,19 +235,28 @@ export function joinParts(
   });
   return {
     admission,
+    alerts,
     attempts,
+    audit,
     bench,
     cancel,
     clusterEvents: new ClusterEvents(context),
     explain,
     fleet,
+    forecasts,
     health,
     heartbeat,
+    isServing,
     keys,
     line,
+    measurements,
     news,
+    outbox,
+    patterns,
     poll,
+    pushbacks,
     queueControl,
+    queues,
     read,
     replay,
     report,
@@ -208,6 +264,7 @@ export function joinParts(
     serving,
     submit,
     counters,
+    tallies,
     types,
     waiters,
   };

@@ -1,9 +1,29 @@
+import type { AlertSnapshot } from '../domain/alerts/snapshot.js';
+import type { AuditAction } from '../domain/audit.js';
 import { unconfined, type Confinement } from '../domain/confinement.js';
 import { SluiceError } from '../domain/errors.js';
-import type { TaskId, WorkerId } from '../domain/ids.js';
+import { instantOf, type TaskId, type WorkerId } from '../domain/ids.js';
+import type { Priority } from '../domain/priority.js';
 import type { SluiceApi } from '../protocol/api.js';
+import type {
+  AlertDraft,
+  AlertFilter,
+  AlertList,
+  AlertSilence,
+  AlertView,
+} from '../protocol/alerts-api.js';
 import { bounds } from '../protocol/bounds.js';
-import { anybody } from '../protocol/caller.js';
+import type { AuditEntry, AuditFilter } from '../protocol/audit-api.js';
+import type {
+  BulkReplay,
+  BulkReprioritise,
+  BulkRequest,
+  CancelledTasks,
+  ReprioritisedTasks,
+  TaskCount,
+  TaskCountRequest,
+} from '../protocol/bulk-api.js';
+import { anybody, type Caller } from '../protocol/caller.js';
 import type {
   DeadLetterFilter,
   DeadLetterPage,
@@ -11,9 +31,13 @@ import type {
   DeadLetterReplay,
   ReplayedDeadLetters,
 } from '../protocol/dead-letters-api.js';
+import { deadLetterFilterToWire } from '../protocol/dead-letters-wire.js';
+import { defined } from '../protocol/defined.js';
 import type { TaskEvent } from '../protocol/events.js';
+import type { QueueForecast } from '../protocol/forecast-api.js';
 import type { CreatedKey, KeyDraft, KeyView, SessionView } from '../protocol/keys-api.js';
 import type { Page, PageRequest } from '../protocol/page.js';
+import type { Pushback } from '../protocol/pushbacks-api.js';
 import type {
   LimitView,
   QueueChange,
@@ -23,12 +47,11 @@ import type {
 } from '../protocol/queues-api.js';
 import type { Scaling } from '../protocol/scaling-api.js';
 import type { Series, SeriesRequest } from '../protocol/series-api.js';
-import type { Statistics } from '../protocol/statistics-api.js';
+import type { Attention, Statistics } from '../protocol/statistics-api.js';
 import type { ListedTaskType, TaskTypeView } from '../protocol/task-types-api.js';
 import type {
   Cancellation,
   Explanation,
-  ListedTask,
   ListRequest,
   Receipt,
   ReplayRequest,
@@ -36,6 +59,8 @@ import type {
   TaskApi,
   TaskDraft,
   TaskFilter,
+  TaskPage,
+  TaskSearch,
   TaskView,
 } from '../protocol/tasks-api.js';
 import type {
@@ -49,28 +74,36 @@ import type {
   Report as WorkerReport,
   ReportAnswer,
   WorkerApi,
+  WorkerDetail,
   WorkerView,
 } from '../protocol/workers-api.js';
+import { taskFilterToWire } from '../protocol/tasks-wire.js';
+import { listAudit } from '../store/audit.js';
 import type { AnswerBudget } from './answer-budget.js';
-import { analyseDeadLetters, listDeadLetters } from '../store/dead-letters.js';
+import { listDeadLetters } from '../store/dead-letters.js';
 import type { Instant, Queryable } from '../store/database.js';
+import { countTasks } from '../store/count-tasks.js';
 import { listTasks } from '../store/list-tasks.js';
+import { decodeIdCursor, encodeCursor } from '../store/paging.js';
 import { findWorker, listWorkers, requestDrain } from '../store/workers.js';
 import type { ApiKeys } from './api-keys.js';
+import { findAttention } from './attention.js';
+import type { Recorded } from './audit.js';
 import { Cached } from './cached.js';
 import type { Follower, Following } from './cluster-events.js';
-import { asRefusal, instant, type EngineContext } from './context.js';
+import { asRefusal, instant, patiently, type EngineContext } from './context.js';
 import { joinParts, type EngineParts } from './engine-parts.js';
+import type { Measurements } from './measurements.js';
 import type { Scaler } from './scaler.js';
 import type { Role } from './serving.js';
 import { getSeries } from './series.js';
 import { getStatistics } from './statistics.js';
+import type { Tallies } from './tallies.js';
 import { WaitingQueues } from './waiting-queues.js';
+import type { WebhookOutbox } from './webhook-outbox.js';
 
 /** What counts many tasks is computed once in so long, however many callers ask. */
 const lookedAtForMs = 1_000;
-/** Each may hold as many bytes as an answer. */
-const maxAnalyses = 16;
 /** By one poll of a worker whose key is confined; the next ones ask for the others. */
 const maxQueuesPolled = 1_000;
 
@@ -80,11 +113,12 @@ export class Engine implements SluiceApi {
   readonly keys: ApiKeys;
   /** How many workers there should be, for whoever starts them. */
   readonly scaler: Scaler;
+  /** Messages for webhooks, for whoever sends them. */
+  readonly outbox: WebhookOutbox;
   readonly #context: EngineContext;
   readonly #parts: EngineParts;
   readonly #statistics: Cached<Statistics>;
-  /** By confinement, the one that was asked for last standing last. */
-  readonly #analyses = new Map<string, Cached<DeadLetterPattern[]>>();
+  readonly #attention: Cached<Attention>;
   readonly #waitingQueues: WaitingQueues;
   #closing: Promise<void> | null = null;
 
@@ -96,11 +130,13 @@ export class Engine implements SluiceApi {
     this.#statistics = new Cached(lookedAtForMs, () =>
       getStatistics(context, line, counters, admission),
     );
+    this.#attention = new Cached(lookedAtForMs, () => findAttention(context, this.#parts));
     this.#waitingQueues = new WaitingQueues(context.db, {
       maxNames: maxQueuesPolled,
       freshForMs: lookedAtForMs,
     });
     this.scaler = this.#parts.scaler;
+    this.outbox = this.#parts.outbox;
   }
 
   /** Resolves when this process serves, or knows that it has to stand by. */
@@ -142,6 +178,20 @@ export class Engine implements SluiceApi {
     return this.#parts.submit.refused();
   }
 
+  /** The server in front refused a submit before it was read. */
+  noteShed(): void {
+    this.#parts.submit.noteShed();
+  }
+
+  /** For the metrics. */
+  get measurements(): Measurements {
+    return this.#parts.measurements;
+  }
+
+  get tallies(): Tallies {
+    return this.#parts.tallies;
+  }
+
   subscribe(listener: (event: TaskEvent) => void): () => void {
     return this.#context.events.subscribe(listener);
   }
@@ -168,6 +218,7 @@ export class Engine implements SluiceApi {
     await this.#parts.serving.leave();
     this.#parts.news.close();
     this.#parts.clusterEvents.close();
+    this.#context.transitions?.close();
     await this.#context.closeLinks();
     await this.#context.db.close();
   }
@@ -219,29 +270,90 @@ export class Engine implements SluiceApi {
     return refusing(this.#waitingQueues.find(within));
   }
 
-  listTasks(filter: TaskFilter, page: ListRequest = {}): Promise<Page<ListedTask>> {
+  listTasks(filter: TaskSearch, page: ListRequest = {}): Promise<TaskPage> {
     return this.#list((db, now) => listTasks(db, filter, page, now));
   }
 
-  cancelTask(taskId: TaskId): Promise<Cancellation> {
-    return refusing(this.#parts.cancel.cancelTask(taskId));
+  async cancelTask(taskId: TaskId, caller = anybody): Promise<Cancellation> {
+    const answer = await refusing(this.#parts.cancel.cancelTask(taskId));
+    await this.#recordOne(caller, { action: 'task.cancel', subject: taskId });
+    return answer;
   }
 
-  cancelTasks(filter: TaskFilter): Promise<{ readonly cancelled: number }> {
-    return refusing(this.#parts.cancel.cancelTasks(filter));
+  async countTasks(filter: TaskFilter, request: TaskCountRequest = {}): Promise<TaskCount> {
+    const { action, cursor } = request;
+    const before = cursor === undefined ? undefined : decodeIdCursor(cursor);
+    const { reads } = this.#context.db;
+    const { count, scanned, next } = await refusing(countTasks(reads, filter, action, before));
+    return {
+      ...{ count, scanned },
+      searchedBackTo: next === null ? null : new Date(instantOf(next)),
+      nextCursor: next === null ? null : encodeCursor(next),
+    };
+  }
+
+  async cancelTasks(
+    filter: TaskFilter,
+    request: BulkRequest = {},
+    caller = anybody,
+  ): Promise<CancelledTasks> {
+    const answer = await refusing(this.#parts.cancel.cancelTasks(filter, request));
+    await this.#recordBulk(caller, 'tasks.cancel', filter, {
+      count: answer.cancelled,
+      isFirst: request.cursor === undefined,
+    });
+    return answer;
+  }
+
+  async replayTasks(
+    filter: TaskFilter,
+    request: BulkReplay = {},
+    caller = anybody,
+  ): Promise<ReplayedDeadLetters> {
+    const answer = await refusing(this.#parts.replay.replayTasks(filter, request));
+    await this.#recordBulk(caller, 'tasks.replay', filter, {
+      count: answer.replayed,
+      isFirst: request.cursor === undefined,
+      ...(request.newPriority === undefined ? {} : { newPriority: request.newPriority }),
+    });
+    return answer;
+  }
+
+  async reprioritiseTasks(
+    filter: TaskFilter,
+    request: BulkReprioritise,
+    caller = anybody,
+  ): Promise<ReprioritisedTasks> {
+    const answer = await refusing(this.#parts.replay.reprioritiseTasks(filter, request));
+    await this.#recordBulk(caller, 'tasks.reprioritise', filter, {
+      count: answer.reprioritised,
+      isFirst: request.cursor === undefined,
+      newPriority: request.newPriority,
+    });
+    return answer;
   }
 
   async changeTask(
     taskId: TaskId,
     change: Parameters<TaskApi['changeTask']>[1],
+    caller = anybody,
   ): Promise<TaskView> {
     const { read, replay } = this.#parts;
-    return refusing(read.write(taskId, () => replay.changeTask(taskId, change)));
+    const task = await refusing(read.write(taskId, () => replay.changeTask(taskId, change)));
+    const details = defined({ priority: change.priority, run_at: change.runAt?.toISOString() });
+    await this.#recordOne(caller, { action: 'task.change', subject: taskId, details });
+    return task;
   }
 
-  async replayTask(taskId: TaskId, request: ReplayRequest = {}): Promise<TaskView> {
+  async replayTask(
+    taskId: TaskId,
+    request: ReplayRequest = {},
+    caller = anybody,
+  ): Promise<TaskView> {
     const { read, replay } = this.#parts;
-    return refusing(read.write(taskId, () => replay.replayTask(taskId, request)));
+    const task = await refusing(read.write(taskId, () => replay.replayTask(taskId, request)));
+    await this.#recordOne(caller, { action: 'task.replay', subject: taskId });
+    return task;
   }
 
   listQueues(page: PageRequest = {}, within = unconfined): Promise<Page<QueueView>> {
@@ -252,20 +364,30 @@ export class Engine implements SluiceApi {
     return refusing(this.#parts.queueControl.getQueue(name));
   }
 
-  putQueue(name: string, draft: QueueDraft): Promise<QueueView> {
-    return refusing(this.#parts.queueControl.putQueue(name, draft));
+  getForecast(queue: string): Promise<QueueForecast> {
+    return refusing(this.#parts.forecasts.getForecast(queue));
   }
 
-  changeQueue(name: string, change: QueueChange): Promise<QueueView> {
-    return refusing(this.#parts.queueControl.changeQueue(name, change));
+  /** Refuses as for a queue that there is not, when there is none. */
+  async listPushbacks(queue: string, page: PageRequest = {}): Promise<Page<Pushback>> {
+    await this.getQueue(queue);
+    return refusing(this.#parts.pushbacks.list(queue, page));
   }
 
-  pauseQueue(name: string, until?: Date): Promise<QueueView> {
-    return refusing(this.#parts.queueControl.pauseQueue(name, until));
+  putQueue(name: string, draft: QueueDraft, caller = anybody): Promise<QueueView> {
+    return refusing(this.#parts.queueControl.putQueue(name, draft, caller));
   }
 
-  resumeQueue(name: string): Promise<QueueView> {
-    return refusing(this.#parts.queueControl.resumeQueue(name));
+  changeQueue(name: string, change: QueueChange, caller = anybody): Promise<QueueView> {
+    return refusing(this.#parts.queueControl.changeQueue(name, change, caller));
+  }
+
+  pauseQueue(name: string, until?: Date, caller = anybody): Promise<QueueView> {
+    return refusing(this.#parts.queueControl.pauseQueue(name, until, caller));
+  }
+
+  resumeQueue(name: string, caller = anybody): Promise<QueueView> {
+    return refusing(this.#parts.queueControl.resumeQueue(name, caller));
   }
 
   listLimits(): Promise<readonly LimitView[]> {
@@ -276,12 +398,16 @@ export class Engine implements SluiceApi {
     return refusing(this.#parts.queueControl.getLimit(name));
   }
 
-  putLimit(name: string, limit: RateLimitDraft): Promise<LimitView> {
-    return refusing(this.#parts.queueControl.putLimit(name, limit));
+  putLimit(name: string, limit: RateLimitDraft, caller = anybody): Promise<LimitView> {
+    return refusing(this.#parts.queueControl.putLimit(name, limit, caller));
   }
 
-  deleteLimit(name: string): Promise<void> {
-    return refusing(this.#parts.queueControl.deleteLimit(name));
+  deleteLimit(name: string, caller = anybody): Promise<void> {
+    return refusing(this.#parts.queueControl.deleteLimit(name, caller));
+  }
+
+  getAttention(): Promise<Attention> {
+    return refusing(this.#attention.get());
   }
 
   getStatistics(): Promise<Statistics> {
@@ -289,34 +415,50 @@ export class Engine implements SluiceApi {
   }
 
   getSeries(request: SeriesRequest = {}): Promise<Series> {
-    return refusing(getSeries(this.#context, request));
+    return refusing(getSeries(this.#context, this.#parts.counters, request));
   }
 
   getScaling(): Promise<Scaling> {
     return refusing(this.scaler.getScaling());
   }
 
-  listDeadLetters(filter: DeadLetterFilter, page: ListRequest = {}): Promise<DeadLetterPage> {
+  listAlerts(filter: AlertFilter = {}): Promise<AlertList> {
+    return refusing(this.#parts.alerts.listAlerts(filter));
+  }
+
+  putAlert(name: string, draft: AlertDraft, caller = anybody): Promise<AlertView> {
+    return refusing(this.#parts.alerts.putAlert(name, draft, caller));
+  }
+
+  silenceAlert(name: string, silence: AlertSilence, caller = anybody): Promise<AlertView> {
+    return refusing(this.#parts.alerts.silenceAlert(name, silence, caller));
+  }
+
+  /** What the alert rules read, as measured last; null: no server evaluates alerts. */
+  findAlertSnapshot(): Promise<AlertSnapshot | null> {
+    return refusing(this.#parts.alerts.findSnapshot());
+  }
+
+  async listDeadLetters(filter: DeadLetterFilter, page: ListRequest = {}): Promise<DeadLetterPage> {
+    if (filter.pattern !== undefined) await refusing(this.#parts.patterns.catchUp());
     return this.#list((db, now) => listDeadLetters(db, filter, page, now));
   }
 
-  replayDeadLetters(
+  async replayDeadLetters(
     filter: DeadLetterFilter,
     request: DeadLetterReplay = {},
+    caller = anybody,
   ): Promise<ReplayedDeadLetters> {
-    return refusing(this.#parts.replay.replayDeadLetters(filter, request));
+    if (filter.pattern !== undefined) await refusing(this.#parts.patterns.catchUp());
+    const answer = await refusing(this.#parts.replay.replayDeadLetters(filter, request));
+    const { within: _, ...asked } = filter;
+    const details = { filter: { ...deadLetterFilterToWire(asked) }, count: answer.replayed };
+    await this.#record(caller, { action: 'dead_letters.replay', details });
+    return answer;
   }
 
   analyseDeadLetters(within = unconfined): Promise<readonly DeadLetterPattern[]> {
-    const key = JSON.stringify(within);
-    const { reads } = this.#context.db;
-    const analysis =
-      this.#analyses.get(key) ?? new Cached(lookedAtForMs, () => analyseDeadLetters(reads, within));
-    this.#analyses.delete(key);
-    this.#analyses.set(key, analysis);
-    const [oldest] = this.#analyses.keys();
-    if (oldest !== undefined && this.#analyses.size > maxAnalyses) this.#analyses.delete(oldest);
-    return refusing(analysis.get());
+    return refusing(this.#parts.patterns.analyse(within));
   }
 
   /** First what it defines: when that fails, no worker is left that nobody knows of. */
@@ -338,8 +480,8 @@ export class Engine implements SluiceApi {
     return refusing(this.#parts.poll.poll(workerId, request, signal));
   }
 
-  start(_workerId: WorkerId, held: Held): Promise<void> {
-    return this.#parts.attempts.start(held);
+  async start(_workerId: WorkerId, held: Held): Promise<void> {
+    await this.#fenced('start', this.#parts.attempts.start(held));
   }
 
   async progress(
@@ -349,7 +491,10 @@ export class Engine implements SluiceApi {
   ): Promise<void> {
     const { taskId, lease } = held;
     const { percent, message = null } = progress;
-    await this.#parts.attempts.progress({ taskId, lease, percent, message });
+    await this.#fenced(
+      'progress',
+      this.#parts.attempts.progress({ taskId, lease, percent, message }),
+    );
   }
 
   async report(
@@ -358,20 +503,27 @@ export class Engine implements SluiceApi {
   ): Promise<readonly ReportAnswer[]> {
     this.#context.payloads?.reported(reports);
     const answers = await this.#parts.report.report(workerId, reports);
-    await refusing(
-      this.#parts.attempts.letGo(reports.filter((_, index) => !answers[index]?.accepted)),
-    );
+    const stale = reports.filter((_, index) => !answers[index]?.accepted);
+    this.#parts.tallies.staleWrites.add('result', stale.length);
+    await refusing(this.#parts.attempts.letGo(stale));
     return answers;
   }
 
   async release(workerId: WorkerId, held: readonly Held[]): ReturnType<WorkerApi['release']> {
     const answer = await this.#parts.attempts.release(held);
     this.#parts.bench.giveBack(workerId, answer.released.length);
+    this.#parts.tallies.staleWrites.add('release', answer.lost.length);
     return answer;
   }
 
-  heartbeat(workerId: WorkerId, beat: Beat): Promise<HeartbeatAnswer> {
-    return refusing(this.#parts.heartbeat.heartbeat(workerId, beat));
+  async heartbeat(workerId: WorkerId, beat: Beat): Promise<HeartbeatAnswer> {
+    try {
+      return await refusing(this.#parts.heartbeat.heartbeat(workerId, beat));
+    } catch (error) {
+      const isUnknown = error instanceof SluiceError && error.code === 'worker_unknown';
+      this.#parts.tallies.heartbeatFailures.add(isUnknown ? 'worker_unknown' : 'unavailable');
+      throw error;
+    }
   }
 
   deregister(workerId: WorkerId): Promise<void> {
@@ -382,11 +534,11 @@ export class Engine implements SluiceApi {
     return refusing(listWorkers(this.#context.db.reads, page));
   }
 
-  getWorker(workerId: WorkerId): Promise<WorkerView> {
+  getWorker(workerId: WorkerId): Promise<WorkerDetail> {
     return this.#findWorker(this.#context.db.reads, workerId);
   }
 
-  async #findWorker(db: Queryable, workerId: WorkerId): Promise<WorkerView> {
+  async #findWorker(db: Queryable, workerId: WorkerId): Promise<WorkerDetail> {
     const worker = await refusing(findWorker(db, workerId));
     if (worker === null) {
       throw new SluiceError('worker_not_found', `There is no worker ${workerId}.`);
@@ -394,31 +546,81 @@ export class Engine implements SluiceApi {
     return worker;
   }
 
-  createKey(draft: KeyDraft): Promise<CreatedKey> {
-    return refusing(this.keys.createKey(draft));
+  createKey(draft: KeyDraft, caller = anybody): Promise<CreatedKey> {
+    return refusing(this.keys.createKey(draft, caller));
   }
 
   listKeys(page: PageRequest = {}): Promise<Page<KeyView>> {
     return refusing(this.keys.listKeys(page));
   }
 
-  revokeKey(id: string): Promise<KeyView> {
-    return refusing(this.keys.revokeKey(id));
+  revokeKey(id: string, caller = anybody): Promise<KeyView> {
+    return refusing(this.keys.revokeKey(id, caller));
   }
 
   listSessions(keyId: string): Promise<readonly SessionView[]> {
     return refusing(this.keys.listSessions(keyId));
   }
 
-  endSession(keyId: string, sessionId: string): Promise<SessionView> {
-    return refusing(this.keys.endSession(keyId, sessionId));
+  endSession(keyId: string, sessionId: string, caller = anybody): Promise<SessionView> {
+    return refusing(this.keys.endSession(keyId, sessionId, caller));
   }
 
-  async drainWorker(workerId: WorkerId): Promise<WorkerView> {
-    const known = await refusing(requestDrain(this.#context.db, workerId));
+  listAudit(filter: AuditFilter = {}, page: PageRequest = {}): Promise<Page<AuditEntry>> {
+    return this.#list((db) => listAudit(db, filter, page));
+  }
+
+  async drainWorker(workerId: WorkerId, caller = anybody): Promise<WorkerView> {
+    const write = async (tx: Queryable) => {
+      const isKnown = await requestDrain(tx, workerId, instant(this.#context));
+      const recorded = { action: 'worker.drain', subject: workerId } as const;
+      if (isKnown) await this.#parts.audit.record(tx, caller, recorded);
+      return isKnown;
+    };
+    const { db } = this.#context;
+    const known = await refusing(patiently(() => db.transaction(write)));
     if (!known) throw new SluiceError('worker_not_found', `There is no worker ${workerId}.`);
     this.#parts.news.tell({ kind: 'draining', workerId });
     return this.#findWorker(this.#context.db, workerId);
+  }
+
+  async #fenced(operation: 'start' | 'progress', write: Promise<void>): Promise<void> {
+    try {
+      await write;
+    } catch (error) {
+      if (error instanceof SluiceError && error.code === 'lease_lost') {
+        this.#parts.tallies.staleWrites.add(operation);
+      }
+      throw error;
+    }
+  }
+
+  /** Programs change single tasks all the time; of people it is written down. */
+  async #recordOne(caller: Caller, recorded: Recorded): Promise<void> {
+    const { kind, onBehalfOf } = caller.actor;
+    if (kind === 'session' || onBehalfOf !== undefined) await this.#record(caller, recorded);
+  }
+
+  /** A call that goes on where another one ended is written down when it changed something. */
+  async #recordBulk(
+    caller: Caller,
+    action: AuditAction,
+    { within: _, ...asked }: TaskFilter,
+    done: { readonly count: number; readonly isFirst: boolean; readonly newPriority?: Priority },
+  ): Promise<void> {
+    const { count, isFirst, newPriority } = done;
+    if (count === 0 && !isFirst) return;
+    const how = newPriority === undefined ? {} : { new_priority: newPriority };
+    const details = { filter: { ...taskFilterToWire(asked) }, ...how, count };
+    await this.#record(caller, { action, details });
+  }
+
+  /** After the change, which is committed: it stays done when this fails. */
+  async #record(caller: Caller, recorded: Recorded): Promise<void> {
+    const { db, log } = this.#context;
+    await this.#parts.audit.record(db, caller, recorded).catch((error: unknown) => {
+      log.error({ err: error, ...recorded, actor: caller.actor }, 'the audit could not be written');
+    });
   }
 
   #list<Listed>(read: (db: Queryable, now: Instant) => Promise<Listed>): Promise<Listed> {

@@ -1,4 +1,5 @@
 import { settingsUnder } from '../domain/circuit.js';
+import { instantIn } from '../domain/instant.js';
 import type { Cost } from '../domain/queue-settings.js';
 import { estimateWaitMs, type WaitFactors } from '../domain/wait-estimate.js';
 import type { LiveQueue } from '../ready/ready-queue.js';
@@ -7,8 +8,14 @@ import type { QueueDirectory } from './queue-directory.js';
 import { pauseLeftMs } from './queue-pause.js';
 import type { Counters } from './counters.js';
 
+/** When a task will start, as far as that is known. */
+interface EstimatedStart {
+  readonly estimatedWaitSeconds: number | null;
+  readonly estimatedStartTime: Date | null;
+}
+
 /** How a queue is doing: the same for every task that waits in it. */
-type QueueFactors = Omit<WaitFactors, 'position' | 'cost'>;
+export type QueueFactors = Omit<WaitFactors, 'position' | 'cost'>;
 
 const minuteMs = 60_000;
 
@@ -26,22 +33,25 @@ export class Estimate {
     this.#counters = counters;
   }
 
-  /** A position that is a lower bound makes this one too. */
-  async waitSeconds(queue: string, position: number | null, cost: Cost): Promise<number | null> {
-    if (position === null) return null;
-    const waitMs = estimateWaitMs({ ...(await this.#factorsOf(queue)), position, cost });
-    return waitMs === null ? null : waitMs / 1000;
+  /** A position that is a lower bound makes the wait a lower bound too. */
+  async start(queue: string, position: number | null, cost: Cost): Promise<EstimatedStart> {
+    const waitMs = await this.waitMs(queue, position, cost);
+    return startIn(waitMs, approximateNow(this.#context).getTime());
   }
 
-  async #factorsOf(queue: string): Promise<QueueFactors> {
+  /** Null: unknown. */
+  async waitMs(queue: string, position: number | null, cost: Cost): Promise<number | null> {
+    if (position === null) return null;
+    return estimateWaitMs({ ...(await this.#factorsOf(queue)), position, cost });
+  }
+
+  /** With a look that was made before. */
+  factorsWith(queue: string, live: LiveQueue | null): QueueFactors {
     const nowMs = approximateNow(this.#context).getTime();
     const settings = this.#queues.settingsOf(queue);
     const circuit = this.#queues.circuitOf(queue);
-    const { maxConcurrency, limits } = settingsUnder(circuit, settings);
-    // What it costs to look is paid by queues with limits only.
-    const isLimited = limits.length > 0 || maxConcurrency !== null;
+    const { maxConcurrency } = settingsUnder(circuit, settings);
     const averageSeconds = this.#counters.averageDurationSeconds(nowMs, queue);
-    const live = isLimited ? await this.#look(queue) : null;
     return {
       pausedForMs: pauseLeftMs({ settings, circuit }, nowMs),
       buckets: live?.buckets ?? [],
@@ -53,6 +63,14 @@ export class Estimate {
     };
   }
 
+  /** What it costs to look is paid by queues with limits only. */
+  async #factorsOf(queue: string): Promise<QueueFactors> {
+    const circuit = this.#queues.circuitOf(queue);
+    const { maxConcurrency, limits } = settingsUnder(circuit, this.#queues.settingsOf(queue));
+    const isLimited = limits.length > 0 || maxConcurrency !== null;
+    return this.factorsWith(queue, isLimited ? await this.#look(queue) : null);
+  }
+
   /** Those who are accepted together have one look for all of them. */
   #look(queue: string): Promise<LiveQueue> {
     const underWay = this.#looks.get(queue);
@@ -61,4 +79,9 @@ export class Estimate {
     this.#looks.set(queue, look);
     return look;
   }
+}
+
+export function startIn(waitMs: number | null, nowMs: number): EstimatedStart {
+  if (waitMs === null) return { estimatedWaitSeconds: null, estimatedStartTime: null };
+  return { estimatedWaitSeconds: waitMs / 1000, estimatedStartTime: instantIn(nowMs, waitMs) };
 }

@@ -1,4 +1,5 @@
 import type { TaskId } from '../domain/ids.js';
+import { instantIn } from '../domain/instant.js';
 import { countText, limitText } from '../domain/limit-text.js';
 import { effectivePriority, rankOf, type Ageing } from '../domain/priority.js';
 import type { Cost, QueueSettings } from '../domain/queue-settings.js';
@@ -29,10 +30,10 @@ interface Waiting {
 
 /** A reason for each limit that does not hold what the task costs. */
 export function shortReasons({ cost }: { readonly cost: Cost }, now: LimitsNow): WaitReason[] {
-  return shortOf(cost, now).map(({ detail, until }) => ({
+  return shortOf(cost, now).map(({ detail, ...until }) => ({
     kind: 'rate_limit',
     detail: `It costs ${detail}.`,
-    until,
+    ...until,
   }));
 }
 
@@ -43,10 +44,10 @@ export function heldUpReasons(
   now: LimitsNow,
 ): WaitReason[] {
   if (head === null || head.taskId === task.taskId) return [];
-  return shortOf(head.cost, now).map(({ detail, until }) => ({
+  return shortOf(head.cost, now).map(({ detail, ...until }) => ({
     kind: 'rate_limit',
     detail: `Task ${head.taskId} comes before it, is not overtaken, and costs ${detail}.`,
-    until,
+    ...until,
   }));
 }
 
@@ -76,11 +77,12 @@ export function uncountedNotes(cost: Cost, { queue, settings, buckets }: LimitsN
   );
 }
 
-function shortOf(cost: Cost, now: LimitsNow): { detail: string; until: Date }[] {
+function shortOf(cost: Cost, now: LimitsNow): { detail: string; until?: Date }[] {
   return now.buckets.flatMap((bucket) => {
     const waitMs = bucketWaitMs(bucket, costIn(bucket.limit.unit, cost));
     if (waitMs === 0) return [];
-    return [{ detail: shortage(bucket, cost, now), until: new Date(now.nowMs + waitMs) }];
+    const until = instantIn(now.nowMs, waitMs);
+    return [{ detail: shortage(bucket, cost, now), ...(until === null ? {} : { until }) }];
   });
 }
 

@@ -5,14 +5,16 @@ import type { Lane } from '../domain/lane.js';
 import { canDo } from '../domain/offer.js';
 import { defaultQueueSettings } from '../domain/queue-settings.js';
 import { hasEnded, isLeased, type WaitsFor } from '../domain/task-state.js';
+import { waitUnder } from '../domain/wait-estimate.js';
 import type { Explanation, TaskView, WaitReason } from '../protocol/tasks-api.js';
 import type { WorkerView } from '../protocol/workers-api.js';
 import { findHeads } from '../store/find-heads.js';
+import { findLinePosition } from '../store/find-line-position.js';
 import { findQueue } from '../store/queues.js';
 import { findWaitsFor } from '../store/read-tasks.js';
 import { findActiveWorkers } from '../store/workers.js';
 import { approximateNow, instant, type EngineContext } from './context.js';
-import type { Estimate } from './estimate.js';
+import { startIn, type Estimate } from './estimate.js';
 import {
   firstOf,
   heldUpReasons,
@@ -20,6 +22,7 @@ import {
   uncountedNotes,
   type LimitsNow,
 } from './explain-limits.js';
+import type { LiveQueues } from './live-queues.js';
 import { isPausedAt } from './queue-pause.js';
 import type { Read } from './read.js';
 
@@ -34,22 +37,34 @@ export class Explain {
   readonly #context: EngineContext;
   readonly #read: Read;
   readonly #estimate: Estimate;
+  readonly #live: LiveQueues;
 
-  constructor(context: EngineContext, read: Read, estimate: Estimate) {
+  constructor(context: EngineContext, read: Read, estimate: Estimate, live: LiveQueues) {
     this.#context = context;
     this.#read = read;
     this.#estimate = estimate;
+    this.#live = live;
   }
 
   async explainTask(taskId: TaskId): Promise<Explanation> {
     const task = await this.#read.getTask(taskId, false);
     const { status } = task;
     if (hasEnded(status) || isLeased(status)) {
-      return { taskId, status, reasons: [], queuePosition: null, estimatedWaitSeconds: null };
+      return {
+        taskId,
+        status,
+        reasons: [],
+        queuePosition: null,
+        estimatedWaitSeconds: null,
+        estimatedStartTime: null,
+      };
     }
     const { queue, cost } = task;
-    const queuePosition = await this.#context.ready.position(taskId, countedPositions);
-    const estimatedWaitSeconds = await this.#estimate.waitSeconds(queue, queuePosition, cost ?? {});
+    const room = status === 'queued' ? await this.#roomReason(task) : [];
+    const queuePosition =
+      room.length === 0
+        ? await this.#context.ready.position(taskId, countedPositions)
+        : await findLinePosition(this.#context.db.reads, taskId, countedPositions);
     const now = await this.#limitsNow(queue);
     const waitsFor =
       status === 'pending' ? await findWaitsFor(this.#context.db.reads, taskId) : null;
@@ -57,7 +72,7 @@ export class Explain {
     const workers = await findActiveWorkers(this.#context.db.reads, maxWorkersLookedAt);
     const reasons = [
       ...pendingReason(task, waitsFor),
-      ...(isInLine ? await this.#roomReason(task) : []),
+      ...room,
       ...pauseReason(now),
       ...circuitReason(now),
       ...concurrencyReason(now),
@@ -66,12 +81,17 @@ export class Explain {
       ...positionReason(queue, queuePosition),
     ];
     const notes = uncountedNotes(cost ?? {}, now);
+    const obstacles = reasons.map((reason) => ({
+      kind: reason.kind,
+      untilMs: reason.until?.getTime() ?? null,
+    }));
+    const estimateMs = await this.#estimate.waitMs(queue, queuePosition, cost ?? {});
     return {
       taskId,
       status,
       reasons,
       queuePosition,
-      estimatedWaitSeconds,
+      ...startIn(waitUnder(estimateMs, obstacles, now.nowMs), now.nowMs),
       ...(notes.length === 0 ? {} : { notes }),
     };
   }
@@ -80,7 +100,7 @@ export class Explain {
     const configured = await findQueue(this.#context.db.reads, queue);
     const circuit = configured?.circuit ?? closed;
     const settings = settingsUnder(circuit, configured?.settings ?? defaultQueueSettings);
-    const { buckets, running } = await this.#context.ready.live(queue);
+    const { buckets, running } = await this.#live.now(queue);
     const nowMs = approximateNow(this.#context).getTime();
     return { queue, settings, circuit, buckets, running, nowMs };
   }

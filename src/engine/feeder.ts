@@ -1,6 +1,12 @@
 import type { TaskId } from '../domain/ids.js';
 import type { TaskEvent } from '../protocol/events.js';
-import { findNextDue, readLines, wakeDue, type WantedFromLine } from '../store/feed-line.js';
+import {
+  findNextDue,
+  readLines,
+  wakeDue,
+  type DueRow,
+  type WantedFromLine,
+} from '../store/feed-line.js';
 import { withFeedTurns } from '../store/feed-turn.js';
 import type { ReadyRow } from '../store/task-row.js';
 import { findQueued } from '../store/walk-line.js';
@@ -315,7 +321,7 @@ function positionAfter({ eligibleAtMs, seq }: Position): Position {
   return { eligibleAtMs, seq: seq + 1 };
 }
 
-function toDueEvent({ taskId, lane, priority }: ReadyRow, at: Date): TaskEvent {
+function toDueEvent({ taskId, lane, priority, attempt, trace }: DueRow, at: Date): TaskEvent {
   const { queue, taskType } = lane;
-  return { taskId, queue, taskType, priority, from: 'pending', to: 'queued', attempt: 0, at };
+  return { taskId, queue, taskType, priority, from: 'pending', to: 'queued', attempt, trace, at };
 }

@@ -6,7 +6,8 @@ import type { TakeRequest } from '../ready/ready-queue.js';
 import { findWorkers, registerWorker } from '../store/workers.js';
 import { instant, type EngineContext } from './context.js';
 
-const defaultCapacity = 1;
+/** Of a worker that registers and names none. */
+const defaultCapacity = 5;
 /** Of all workers together: 20,000 that name 100 task types each. One that names all it may takes half a megabyte. */
 const defaultMaxBytes = 128 * 1024 * 1024;
 const bytesOfWorker = 500;

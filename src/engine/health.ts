@@ -43,6 +43,11 @@ export class Health {
     return this.#stuck.get();
   }
 
+  /** As `stuckTask`, for whoever knows that no server has claimed anything for a minute. */
+  findUnhindered(): Promise<Explanation | null> {
+    return this.#stuck.get();
+  }
+
   async #findStuck(): Promise<Explanation | null> {
     const { reads } = this.#context.db;
     const { rows } = await walkQueued(reads, null, maxLookedAt, instant(this.#context));

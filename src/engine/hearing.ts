@@ -92,7 +92,7 @@ export class Hearing {
     this.#step = { seenMs: this.#nowMs(), byMs: byMs + (this.#step?.byMs ?? 0) };
     this.#steadySinceMs = this.#nowMs();
     const what = 'the clock of Postgres was set forward, or this machine was suspended';
-    this.#context.log.warn({ byMs: Math.round(byMs) }, what);
+    this.#context.log.warn({ by_ms: Math.round(byMs) }, what);
   }
 
   get intervalMs(): number {

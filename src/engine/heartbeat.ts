@@ -73,7 +73,7 @@ export class Heartbeat {
     const worker = await this.#fleet.get(workerId);
     worker.load = request.currentLoad;
     worker.draining = heard.drainRequested || request.status === 'draining';
-    const cancelled = [...worker.cancelled];
+    const cancelled = new Set(worker.cancelled);
     worker.cancelled.clear();
     const lost =
       request.currentTasks === undefined
@@ -81,8 +81,8 @@ export class Heartbeat {
         : await this.#reconcile(worker, heard.held, leasesOf(request), receivedMs);
     return {
       shouldDrain: heard.drainRequested,
-      cancelled,
-      lost: lost.filter((taskId) => !cancelled.includes(taskId)),
+      cancelled: [...cancelled],
+      lost: lost.filter((taskId) => !cancelled.has(taskId)),
     };
   }
 

@@ -9,10 +9,4 @@ describe('new leases', () => {
     expect(new Set(leases.map((lease) => lease.slice(18))).size).toBe(2_000);
     expect(leases.every((lease) => isUuid(lease) && grantIn(lease) === '1.2')).toBe(true);
   });
-
-  it('name no grant that can not be named', () => {
-    const [one, other] = [newLease('none'), newLease('none')];
-    expect(one).not.toBe(other);
-    expect([isUuid(one), grantIn(one)]).toEqual([true, undefined]);
-  });
 });

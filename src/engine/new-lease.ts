@@ -1,4 +1,4 @@
-import { randomBytes, randomUUID } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import type { Lease } from '../domain/ids.js';
 import { leaseNaming } from '../domain/lease.js';
 
@@ -17,5 +17,5 @@ export function newLease(grant: string): Lease {
   }
   const from = next;
   next += digitsEach;
-  return leaseNaming(grant, digits.slice(from, next)) ?? (randomUUID() as string as Lease);
+  return leaseNaming(grant, digits.slice(from, next));
 }

@@ -1,10 +1,12 @@
 import { scalingSettings, type ScalingSettings } from '../domain/scaling.js';
 import type { ReadyQueue } from '../ready/ready-queue.js';
-import { MemoryReadyQueue } from '../ready/memory-ready-queue.js';
+import { MemoryReadyQueue } from '../ready/memory/memory-ready-queue.js';
 import { AnswerBudget } from './answer-budget.js';
 import { LocalBus, type Bus } from '../runtime/bus.js';
 import { systemClock, type Clock } from '../runtime/clock.js';
+import { defaultTransitionMode, type TransitionMode } from '../runtime/log-format.js';
 import { silentLog, type Logger } from '../runtime/log.js';
+import { TransitionLog } from '../runtime/transition-log.js';
 import type { Database } from '../store/database.js';
 import type { DataImage } from '../store/embedded/image-file.js';
 import { translate } from '../store/failures.js';
@@ -13,6 +15,7 @@ import { migrate } from '../store/migrate.js';
 import { clearServing } from '../store/serving.js';
 import type { Patience } from '../store/silent-connections.js';
 import { watchOutages } from '../store/watch-outages.js';
+import type { AlertOptions } from './alert-options.js';
 import type { EngineContext } from './context.js';
 import { Engine } from './engine.js';
 import { TaskEvents } from './events.js';
@@ -45,12 +48,18 @@ export interface OpenEngineOptions {
   readonly waitForTurn?: boolean;
   readonly onStandby?: (message: string) => void;
   readonly log?: Logger;
+  /** Which changes of a task's state are logged; default `problems`. */
+  readonly logTransitions?: TransitionMode;
+  /** Whether the lines of failed attempts hold what their handlers threw. Default: with `logPayloads`. */
+  readonly logThrown?: boolean;
   /** Writes parameters, results and errors to the log. Absent: they never appear there. */
   readonly logPayloads?: PayloadLogging;
   /** Shared with what sends the answers. */
   readonly answers?: AnswerBudget;
   readonly settings?: Partial<EngineSettings>;
   readonly scaling?: Partial<ScalingSettings>;
+  /** Absent: this process evaluates no alerts. */
+  readonly alerts?: AlertOptions;
   /** For tests: every decision about time then goes by this clock. */
   readonly clock?: Clock;
   readonly random?: () => number;
@@ -151,6 +160,9 @@ function createContext(
   log: Logger,
 ): EngineContext {
   const { watched, outage } = watchOutages(db);
+  const events = new TaskEvents((error) => {
+    log.error({ err: error }, 'a listener of task events threw');
+  });
   return {
     db: watched,
     outage,
@@ -160,11 +172,11 @@ function createContext(
     ...(links.place === undefined ? {} : { place: links.place }),
     mode: options.redisUrl === undefined ? 'memory' : 'redis',
     answers: options.answers ?? new AnswerBudget(),
-    events: new TaskEvents((error) => {
-      log.error({ err: error }, 'a listener of task events threw');
-    }),
+    events,
+    transitions: logTransitions(options, events, log),
     settings: options.settings,
     scaling: scalingSettings(options.scaling),
+    ...(options.alerts === undefined ? {} : { alerts: options.alerts }),
     log,
     ...(options.logPayloads === undefined
       ? {}
@@ -172,6 +184,23 @@ function createContext(
     random: options.random ?? Math.random,
     clock: options.clock ?? null,
   };
+}
+
+function logTransitions(
+  { logTransitions: mode, logThrown, logPayloads }: OpenEngineOptions,
+  events: TaskEvents,
+  log: Logger,
+): TransitionLog {
+  const transitions = new TransitionLog(log, {
+    mode: mode ?? defaultTransitionMode,
+    hidesThrown: !(logThrown ?? logPayloads !== undefined),
+  });
+  if (transitions.isOn) {
+    events.subscribe((event) => {
+      transitions.transition(event);
+    });
+  }
+  return transitions;
 }
 
 /** Lazily: who runs on a Postgres server never loads the embedded one. */

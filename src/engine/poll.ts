@@ -1,4 +1,4 @@
-import { maxClaim } from '../domain/claim-size.js';
+import { defaultClaimBatch } from '../domain/claim-size.js';
 import { SluiceError } from '../domain/errors.js';
 import type { WorkerId } from '../domain/ids.js';
 import type { ClaimedTask, PollAnswer, PollRequest } from '../protocol/workers-api.js';
@@ -224,7 +224,7 @@ function openingOf(looked: Looked): Opening {
  */
 function loadOf({ capacity, load }: KnownWorker, availableCapacity: number): number {
   const inUse = Math.max(0, capacity - availableCapacity);
-  return (availableCapacity >= maxClaim ? Math.min(load, inUse) : inUse) / capacity;
+  return (availableCapacity >= defaultClaimBatch ? Math.min(load, inUse) : inUse) / capacity;
 }
 
 /** Asked anew after every await: the compiler would take the first answer for the last. */

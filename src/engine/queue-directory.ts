@@ -52,6 +52,16 @@ export class QueueDirectory {
     return this.#troubled.get(name)?.circuit ?? closed;
   }
 
+  /** Queues that somebody configured. */
+  configured(): ReadonlySet<string> {
+    return new Set(this.#queues.keys());
+  }
+
+  /** Those that were configured, as last read. */
+  rows(): Iterable<ConfiguredRow> {
+    return this.#queues.values();
+  }
+
   /** Queues whose circuit is not closed. */
   troubled(): readonly ConfiguredRow[] {
     return this.#troubled.size === 0 ? [] : [...this.#troubled.values()];

@@ -52,7 +52,7 @@ export function bucketWaitMs({ limit, tokens }: LiveBucket, cost: number): numbe
 }
 
 /** Of each unit what the bucket with the fewest has, in thousandths. */
-function tokensLeft(buckets: readonly LiveBucket[]): Record<string, number> {
+export function tokensLeft(buckets: readonly LiveBucket[]): Record<string, number> {
   const left: Record<string, number> = {};
   for (const { limit, tokens } of buckets) {
     const known = left[limit.unit] ?? Number.POSITIVE_INFINITY;

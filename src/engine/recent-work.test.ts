@@ -6,7 +6,15 @@ import { RecentWork } from './recent-work.js';
 
 function attemptOf(workerId: WorkerId) {
   const lane = { queue: 'default', taskType: 'noop', capabilities: [] };
-  return { lane, priority: 'medium', cost: {}, workerId, attempt: 1, startedAtMs: 0 } as const;
+  return {
+    lane,
+    priority: 'medium',
+    cost: {},
+    workerId,
+    attempt: 1,
+    trace: null,
+    startedAtMs: 0,
+  } as const;
 }
 
 it('R-WO9: an attempt is known to the worker that claimed it, and not to one that took it over', () => {
@@ -65,5 +73,5 @@ it('R-CH8: what others may claim is read as long as enough of it is claimed here
 
 function knownTask(parametersJson: string) {
   const kind = { queue: 'default', taskType: 'noop', priority: 'medium' } as const;
-  return { ...kind, parametersJson, timeoutSeconds: 1, traceId: null, cost: {}, eligibleAtMs: 0 };
+  return { ...kind, parametersJson, timeoutSeconds: 1, trace: null, cost: {}, eligibleAtMs: 0 };
 }

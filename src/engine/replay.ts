@@ -8,19 +8,23 @@ import type {
   ReplayedDeadLetters,
 } from '../protocol/dead-letters-api.js';
 import { invalidField, invalidRequest } from '../protocol/problem-wire.js';
-import type { ReplayRequest } from '../protocol/tasks-api.js';
-import { changeTask } from '../store/change-task.js';
+import { bounds } from '../protocol/bounds.js';
+import type { BulkReplay, BulkReprioritise, ReprioritisedTasks } from '../protocol/bulk-api.js';
+import type { ReplayRequest, TaskFilter } from '../protocol/tasks-api.js';
+import { changeTask, changeTasks, type ChangedTask } from '../store/change-task.js';
 import { findDeadLetters } from '../store/dead-letters.js';
+import { findReplayable, findWaiting, type Found } from '../store/find-in-bulk.js';
+import { decodeIdCursor, encodeCursor } from '../store/paging.js';
 import { findStates } from '../store/read-tasks.js';
 import { replayTasks } from '../store/replay-tasks.js';
+import { inBatches, maxAtOnce, maxWalksInOneCall } from './bulk.js';
 import { approximateNow, instant, patiently, tell, type EngineContext } from './context.js';
 import type { Feeder } from './feeder.js';
 import { taskNotFound } from './read.js';
 import { decodeReplayCursor, encodeReplayCursor } from './replay-cursor.js';
 
-const maxReplayedAtOnce = 1_000;
-/** A second's work or so: a million dead letters are a hundred calls, not one that takes minutes. */
-const maxBatchesInOneCall = 10;
+type Find = (limit: number, after: TaskId | null) => Promise<Found>;
+
 const defaultPerSecond = 100;
 
 /** Puts tasks back in line: ended ones again, waiting ones at another time or priority. */
@@ -50,23 +54,36 @@ export class Replay {
     throw new SluiceError('task_not_ended', `Task ${taskId} is ${state}; it has not ended yet.`);
   }
 
+  replayDeadLetters(
+    filter: DeadLetterFilter,
+    request: DeadLetterReplay,
+  ): Promise<ReplayedDeadLetters> {
+    const { db } = this.#context;
+    return this.#replayFound(
+      (limit, after) => findDeadLetters(db, filter, limit, after ?? undefined),
+      request,
+    );
+  }
+
+  replayTasks(filter: TaskFilter, request: BulkReplay): Promise<ReplayedDeadLetters> {
+    const { db } = this.#context;
+    return this.#replayFound((limit, after) => findReplayable(db, filter, limit, after), request);
+  }
+
   /**
    * Spread over time by when each is due, which is written with the replay: a crash in between leaves
    * some replayed and the rest dead letters, and loses nothing.
    */
-  async replayDeadLetters(
-    filter: DeadLetterFilter,
-    request: DeadLetterReplay,
-  ): Promise<ReplayedDeadLetters> {
-    const { perSecond = defaultPerSecond, cursor, ...how } = request;
+  async #replayFound(find: Find, request: BulkReplay): Promise<ReplayedDeadLetters> {
+    const { perSecond = defaultPerSecond, limit = bounds.bulkTasks, cursor, ...how } = request;
     const spacingMs = 1000 / checkedRate(perSecond);
     const from = cursor === undefined ? null : decodeReplayCursor(cursor);
     let dueMs = Math.max(from?.dueMs ?? 0, approximateNow(this.#context).getTime());
-    let after = from?.after;
+    let after = from?.after ?? null;
+    let left = limit;
     let replayed = 0;
-    for (let batch = 0; batch < maxBatchesInOneCall; batch += 1) {
-      const { db } = this.#context;
-      const { taskIds, next } = await findDeadLetters(db, filter, maxReplayedAtOnce, after);
+    for (let batch = 0; batch < maxWalksInOneCall && left > 0; batch += 1) {
+      const { taskIds, next } = await find(Math.min(maxAtOnce, left), after);
       const firstDueMs = dueMs;
       if (this.#isTooFar(firstDueMs + taskIds.length * spacingMs)) {
         if (batch === 0) throw this.#tooSlow(perSecond);
@@ -75,13 +92,14 @@ export class Replay {
       const dueAt = taskIds.map((_, index) => new Date(firstDueMs + index * spacingMs));
       replayed += await this.#replay(taskIds, how, dueAt);
       dueMs += taskIds.length * spacingMs;
-      after = next ?? undefined;
-      if (after === undefined) break;
+      left -= taskIds.length;
+      after = next;
+      if (after === null) break;
     }
     return {
       replayed,
       lastDueAt: replayed === 0 ? null : new Date(dueMs - spacingMs),
-      nextCursor: after === undefined ? null : encodeReplayCursor({ after, dueMs }),
+      nextCursor: after === null ? null : encodeReplayCursor({ after, dueMs }),
     };
   }
 
@@ -89,7 +107,7 @@ export class Replay {
     taskId: TaskId,
     change: { readonly priority?: Priority; readonly runAt?: Date },
   ): Promise<void> {
-    const { db, ready } = this.#context;
+    const { db } = this.#context;
     this.#refuseTooFar(change);
     const answer = await patiently(() => changeTask(db, taskId, change, instant(this.#context)));
     switch (answer.kind) {
@@ -103,8 +121,46 @@ export class Replay {
       case 'ended':
         throw new SluiceError('task_ended', `Task ${taskId} has ended; replay it instead.`);
       case 'changed':
-        if (answer.wasQueued) await ready.remove([taskId]);
+        await this.#moveBack([answer.changed]);
         this.#feeder.noteDue(Math.max(0, (change.runAt?.getTime() ?? 0) - db.nowMs()));
+    }
+  }
+
+  async reprioritiseTasks(
+    filter: TaskFilter,
+    { newPriority, limit = bounds.bulkTasks, cursor }: BulkReprioritise,
+  ): Promise<ReprioritisedTasks> {
+    const { db } = this.#context;
+    const { done, next } = await inBatches<TaskId>({
+      find: (most, after) => findWaiting(db, filter, most, { after, priority: newPriority }),
+      act: (taskIds) => this.#reprioritise(taskIds, newPriority),
+      limit,
+      walks: maxWalksInOneCall,
+      after: cursor === undefined ? null : decodeIdCursor(cursor),
+    });
+    return { reprioritised: done, nextCursor: next === null ? null : encodeCursor(next) };
+  }
+
+  async #reprioritise(taskIds: readonly TaskId[], priority: Priority): Promise<number> {
+    if (taskIds.length === 0) return 0;
+    const { db } = this.#context;
+    const changed = await patiently(() =>
+      changeTasks(db, taskIds, { priority }, instant(this.#context)),
+    );
+    await this.#moveBack(changed);
+    this.#feeder.noteDue(0);
+    return changed.length;
+  }
+
+  /** What was queued has left the line; it is due, and the feeder brings it back. */
+  async #moveBack(changed: readonly ChangedTask[]): Promise<void> {
+    const moved = changed.filter(({ wasQueued }) => wasQueued);
+    if (moved.length === 0) return;
+    await this.#context.ready.remove(moved.map(({ taskId }) => taskId));
+    for (const { taskId, window, trace } of moved) {
+      const { queue, taskType } = window.lane;
+      const move = { from: 'queued', to: 'pending', attempt: 0, trace, reason: 'changed' } as const;
+      tell(this.#context, { taskId, queue, taskType, priority: window.priority, ...move });
     }
   }
 
@@ -142,9 +198,9 @@ export class Replay {
     );
     // The feeder then knows by itself when the next one is.
     this.#feeder.noteDue(0);
-    for (const { taskId, window, from } of rows) {
+    for (const { taskId, window, from, trace } of rows) {
       const { queue, taskType } = window.lane;
-      const move = { from, to: 'pending', attempt: 0, reason: 'replayed' } as const;
+      const move = { from, to: 'pending', attempt: 0, trace, reason: 'replayed' } as const;
       tell(this.#context, { taskId, queue, taskType, priority: window.priority, ...move });
     }
     return rows.length;

@@ -1,4 +1,4 @@
-import { judgeFailure, type Excuse } from '../domain/retry-policy.js';
+import { judgeFailure, type Excuse, type RetryLimits } from '../domain/retry-policy.js';
 import type { AttemptError } from '../domain/attempt-error.js';
 import type { WorkerId } from '../domain/ids.js';
 import { grantIn } from '../domain/lease.js';
@@ -20,7 +20,7 @@ import {
   instant,
   judgeDatabaseFailure,
   tellAll,
-  tokensIn,
+  tokensUsed,
   type EngineContext,
 } from './context.js';
 import type { AttemptEnd, EndAttempts } from './end-attempts.js';
@@ -91,7 +91,6 @@ export class Report {
   }
 
   async #complete(successes: readonly Success[]): Promise<ReportAnswer[]> {
-    const askedMs = this.#parts.slots.nowMs();
     const rows = await completeTasks(this.#context.db, successes, instant(this.#context));
     const usageOf = usageByLease(successes);
     await this.#parts.slots.free(
@@ -99,7 +98,6 @@ export class Report {
         const usage = usageOf.get(lease) ?? null;
         return { taskId, grant: grantIn(lease), queue, reserved: cost, usage };
       }),
-      askedMs,
     );
     if (rows.some(({ released }) => released)) this.#parts.feeder.noteDue(0);
     tellAll(this.#context, rows, (row, at) => toCompletedEvent(row, usageOf.get(row.lease), at));
@@ -124,7 +122,9 @@ export class Report {
     const ends = failed.map((attempt, index) => {
       const { error, usage } = attempt;
       const excuse = excuses[index] ?? null;
-      return { ...failedAttempt(attempt, error, this.#context.random(), 'failed', excuse), usage };
+      const { random, settings } = this.#context;
+      const end = failedAttempt(attempt, error, random(), settings.tasks, 'failed', excuse);
+      return { ...end, usage };
     });
     const rows = await endAttempts.end(ends);
     for (const { queue, taskId, to } of rows)
@@ -204,9 +204,11 @@ function toCompletedEvent(row: FinishedRow, usage: Cost | undefined, at: Date): 
     from: row.from,
     to: 'completed',
     attempt: row.attempt,
+    workerId: row.workerId,
+    trace: row.trace,
     outcome: 'succeeded',
     durationMs: row.runMs,
-    ...tokensIn(usage),
+    ...tokensUsed(row.cost, usage),
     at,
   };
 }
@@ -236,11 +238,12 @@ export function failedAttempt(
   attempt: AttemptRow,
   error: AttemptError,
   random: number,
+  limits: RetryLimits,
   outcome: 'failed' | 'timed_out' | 'lapsed' = 'failed',
   excuse: Excuse | null = null,
 ): AttemptEnd {
   const { taskId, lease, timeoutSeconds } = attempt;
-  const verdict = judgeFailure({ ...attempt, error }, random, excuse);
+  const verdict = judgeFailure({ ...attempt, error }, random, excuse, limits);
   switch (verdict.kind) {
     case 'dead_letter':
       return { taskId, lease, outcome, error, next: verdict };

@@ -1,3 +1,4 @@
+import { purgeAudit } from '../store/audit.js';
 import { LockedError } from '../store/database.js';
 import { compactInputs, dropHistory, dropInputs } from '../store/partitions.js';
 import {
@@ -20,6 +21,7 @@ const maxEndedAtOnce = 5_000;
 const maxCancelledAtOnce = 1_000;
 const maxWorkflowsAtOnce = 5_000;
 const maxQueuesAtOnce = 1_000;
+const maxAuditAtOnce = 5_000;
 const unseenTypesKeptMs = 30 * 24 * 3_600_000;
 /** It may read all living tasks, and the types of all living workers. */
 const purgeNamesMs = 3_600_000;
@@ -53,6 +55,7 @@ export class Retention {
     await this.#unlessLocked(() => this.#purgeWorkflows());
     await this.#unlessLocked(() => this.#lanes.purge());
     await this.#unlessLocked(() => this.#purgeNames());
+    await this.#unlessLocked(() => this.#purgeAudit());
     return this.#context.settings.retentionIntervalMs;
   }
 
@@ -86,8 +89,9 @@ export class Retention {
     const { db } = this.#context;
     const now = instant(this.#context);
     const given = await giveUpWorkflow(db, row, this.#kept, maxCancelledAtOnce, now);
-    for (const { taskId, queue, taskType, priority, from, attempt } of given.cancelled) {
-      const move = { from, to: 'cancelled', attempt, reason: given.why } as const;
+    for (const row of given.cancelled) {
+      const { taskId, queue, taskType, priority, from, attempt, trace } = row;
+      const move = { from, to: 'cancelled', attempt, trace, reason: given.why } as const;
       tell(this.#context, { taskId, queue, taskType, priority, ...move });
     }
     if (given.purged > 0) this.#feeder.noteDue(0);
@@ -128,6 +132,11 @@ export class Retention {
     await noteTypesOfLiving(db, instant(this.#context));
     const types = await purgeTaskTypes(db, unseenTypesKeptMs, instant(this.#context));
     if (types.length > 0) log.info({ types }, 'deleted task types that no worker had for 30 days');
+  }
+
+  async #purgeAudit(): Promise<void> {
+    const { db, settings } = this.#context;
+    await purgeAudit(db, settings.auditDays, maxAuditAtOnce, instant(this.#context));
   }
 
   async #purgeWorkflows(): Promise<void> {

@@ -10,7 +10,10 @@ import {
   type Past,
   type ScalingSettings,
 } from '../domain/scaling.js';
+import type { QueueSettings } from '../domain/queue-settings.js';
 import { scalingText } from '../domain/scaling-text.js';
+import { storableText } from '../domain/storable-text.js';
+import type { LiveQueue } from '../ready/ready-queue.js';
 import type { QueueRoom } from '../domain/work-waiting.js';
 import type { Scaling } from '../protocol/scaling-api.js';
 import {
@@ -25,11 +28,13 @@ import {
 } from '../store/scaling.js';
 import { Cached } from './cached.js';
 import { approximateNow, instant, type EngineContext } from './context.js';
+import type { LiveQueues } from './live-queues.js';
 import type { QueueDirectory } from './queue-directory.js';
 import { isPausedAt } from './queue-pause.js';
 import type { Counters } from './counters.js';
 
 export interface ScalerParts {
+  readonly live: LiveQueues;
   readonly queues: QueueDirectory;
   readonly counters: Counters;
   readonly notServing: () => string | null;
@@ -50,6 +55,8 @@ export interface Wish {
   readonly idle: readonly string[];
 }
 
+type Counted = [Awaited<ReturnType<typeof countLanes>>, Awaited<ReturnType<typeof groupWorkers>>];
+
 type Look = Wish & Pick<Demand, 'queues'>;
 
 const maxLanes = 1_000;
@@ -61,6 +68,7 @@ const maxErrorLength = 500;
 export class Scaler {
   readonly #context: EngineContext;
   readonly #parts: ScalerParts;
+  readonly #counted: Cached<Counted>;
   readonly #look: Cached<Look>;
   readonly #asker = randomUUID();
   #settings: ScalingSettings;
@@ -70,7 +78,10 @@ export class Scaler {
     this.#context = context;
     this.#parts = parts;
     this.#settings = context.scaling ?? defaultScalingSettings;
-    this.#look = new Cached(this.#settings.intervalMs, () => this.#lookNow());
+    const { intervalMs } = this.#settings;
+    this.#counted = new Cached(intervalMs, () => this.#count());
+    // Most of what it takes are rests between looks at the ready queue.
+    this.#look = new Cached(intervalMs, () => this.#lookNow(), { costShare: 0 });
   }
 
   get intervalMs(): number {
@@ -84,6 +95,16 @@ export class Scaler {
     const asked = await findAsked(db, this.#leaseMs(), instant(this.#context));
     const provisioner = asked === null ? nobody : provisionerView(asked);
     return { desired, current, min, max, waiting, reason, queues, provisioner };
+  }
+
+  /** Workers that were asked for and are not there, and whether asking fails; null: nobody is asked. */
+  async shortfall(): Promise<{ missing: number; failingSince: Date | null } | null> {
+    const asked = await findAsked(this.#context.db, this.#leaseMs(), instant(this.#context));
+    if (asked === null) return null;
+    const { failingSince } = asked;
+    if (this.#whyNotLook() !== null) return { missing: 0, failingSince };
+    const { desired, current } = await this.#look.get();
+    return { missing: Math.max(0, desired - current), failingSince };
   }
 
   async wish(): Promise<Wish> {
@@ -108,7 +129,7 @@ export class Scaler {
 
   /** Null: it went well. */
   async noteAsked(error: string | null): Promise<void> {
-    const short = error === null ? null : error.slice(0, maxErrorLength);
+    const short = error === null ? null : storableText(error, maxErrorLength);
     await noteAsked(this.#context.db, this.#asker, short, instant(this.#context));
   }
 
@@ -121,20 +142,24 @@ export class Scaler {
   }
 
   async #lookLately(): Promise<Look> {
-    const notServing = this.#parts.notServing();
-    if (notServing !== null) throw new SluiceError('standby', notServing);
-    const trouble = this.#context.ready.trouble();
-    if (trouble !== null) throw new SluiceError('unavailable', trouble, { retryAfterSeconds: 1 });
+    const refusal = this.#whyNotLook();
+    if (refusal !== null) throw refusal;
     return this.#look.get();
+  }
+
+  /** Null: this process knows what may start. */
+  #whyNotLook(): SluiceError | null {
+    const notServing = this.#parts.notServing();
+    if (notServing !== null) return new SluiceError('standby', notServing);
+    const trouble = this.#context.ready.trouble();
+    return trouble === null
+      ? null
+      : new SluiceError('unavailable', trouble, { retryAfterSeconds: 1 });
   }
 
   async #lookNow(): Promise<Look> {
     const settings = this.#settings;
-    const { db } = this.#context;
-    const [lanes, groups] = await Promise.all([
-      countLanes(db, maxLanes, maxEach),
-      groupWorkers(db, instant(this.#context)),
-    ]);
+    const [lanes, groups] = await this.#counted.get();
     const nowMs = approximateNow(this.#context).getTime();
     const roomOf = await this.#rooms(new Set(lanes.map(({ lane }) => lane.queue)), nowMs);
     const averageDurationMs = this.#averageMs(nowMs);
@@ -155,24 +180,41 @@ export class Scaler {
     };
   }
 
+  #count(): Promise<Counted> {
+    const { db } = this.#context;
+    return Promise.all([
+      countLanes(db, maxLanes, maxEach),
+      groupWorkers(db, instant(this.#context)),
+    ]);
+  }
+
   async #rooms(names: ReadonlySet<string>, nowMs: number): Promise<(queue: string) => QueueRoom> {
-    const rooms = await Promise.all(
-      [...names].map(async (name) => [name, await this.#roomOf(name, nowMs)] as const),
+    const limited = [...names].filter((name) => this.#isLimited(name));
+    const live = await this.#parts.live.allNow(limited);
+    const rooms = [...names].map(
+      (name) => [name, this.#roomOf(name, live.get(name) ?? null, nowMs)] as const,
     );
     const byName = new Map(rooms);
     return (queue) => byName.get(queue) ?? noRoom;
   }
 
-  async #roomOf(queue: string, nowMs: number): Promise<QueueRoom> {
+  #isLimited(queue: string): boolean {
+    const { limits, maxConcurrency } = this.#settingsOf(queue);
+    return limits.length > 0 || maxConcurrency !== null;
+  }
+
+  #settingsOf(queue: string): QueueSettings {
     const { queues } = this.#parts;
-    const circuit = queues.circuitOf(queue);
-    const settings = settingsUnder(circuit, queues.settingsOf(queue));
-    const { maxConcurrency, limits } = settings;
+    return settingsUnder(queues.circuitOf(queue), queues.settingsOf(queue));
+  }
+
+  #roomOf(queue: string, live: LiveQueue | null, nowMs: number): QueueRoom {
+    const circuit = this.#parts.queues.circuitOf(queue);
+    const settings = this.#settingsOf(queue);
+    const { maxConcurrency } = settings;
     const averageDurationMs = this.#averageMs(nowMs, queue);
     if (isPausedAt(settings, nowMs)) return { ...noRoom, averageDurationMs };
     if (closedForMs(circuit, nowMs) > 0) return { ...noRoom, stoppedBy: 'circuit_open' };
-    const isLimited = limits.length > 0 || maxConcurrency !== null;
-    const live = isLimited ? await this.#context.ready.live(queue) : null;
     const free = (maxConcurrency ?? Infinity) - (live?.running ?? 0);
     const slots = Math.max(0, Math.min(free, probesOf(circuit) ?? Infinity));
     return {

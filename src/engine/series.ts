@@ -7,11 +7,16 @@ import {
 } from '../domain/series.js';
 import { invalidRequest } from '../protocol/problem-wire.js';
 import type { Series, SeriesRequest } from '../protocol/series-api.js';
-import { allQueuesName, findCounts } from '../store/counters.js';
+import { allQueuesName } from '../store/counters.js';
 import { approximateNow, type EngineContext } from './context.js';
+import type { Counters } from './counters.js';
 
-/** Numbers over time, from the counts of all servers. */
-export async function getSeries(context: EngineContext, request: SeriesRequest): Promise<Series> {
+/** Numbers over time, from the counts of all servers, with what this one has not written yet. */
+export async function getSeries(
+  context: EngineContext,
+  counters: Counters,
+  request: SeriesRequest,
+): Promise<Series> {
   const metrics = request.metrics ?? defaultSeriesMetrics;
   const unknown = metrics.find((metric) => !seriesMetrics.includes(metric));
   if (unknown !== undefined) {
@@ -22,7 +27,7 @@ export async function getSeries(context: EngineContext, request: SeriesRequest):
   const faults = seriesFaults(span);
   if (faults.length > 0) throw invalidRequest(faults);
   const { fromMs, toMs, stepSeconds } = span;
-  const counted = await findCounts(context.db.reads, request.queue ?? allQueuesName, span);
+  const counted = await counters.findCounts(request.queue ?? allQueuesName, span);
   const countsAt = new Map(counted.map(({ atMs, counts }) => [atMs, counts]));
   const pieces = Array.from(
     { length: (toMs - fromMs) / stepSeconds / 1000 },

@@ -2,21 +2,27 @@ import { Loop } from '../runtime/loop.js';
 import { DatabaseAwayError, LockedError } from '../store/database.js';
 import { findGeneration } from '../store/generation.js';
 import { AdmissionCheck } from './admission-check.js';
+import type { Alerts } from './alerts.js';
 import type { Bench } from './bench.js';
 import type { Checkpoints } from './checkpoints.js';
 import type { Circuits } from './circuits.js';
 import { CounterUpkeep } from './counter-upkeep.js';
 import type { Counters } from './counters.js';
 import type { EngineContext } from './context.js';
+import type { DeadLetterPatterns } from './dead-letter-patterns.js';
 import type { Feeder } from './feeder.js';
 import type { Fleet } from './fleet.js';
 import type { Hearing } from './hearing.js';
 import type { LostEntries } from './lost-entries.js';
+import type { Measurements } from './measurements.js';
+import type { MinuteSummary } from './minute-summary.js';
 import type { PartitionUpkeep } from './partition-upkeep.js';
 import type { PollWaiters } from './poll-waiters.js';
+import type { PushbackLedger } from './pushback-ledger.js';
 import type { QueueDirectory } from './queue-directory.js';
 import { rebuild, type Rebuilt } from './rebuild.js';
 import type { Retention } from './retention.js';
+import type { Sampling } from './sampling.js';
 import { ServingTurn } from './serving-turn.js';
 import type { Sweeper } from './sweeper.js';
 import type { TaskTypes } from './task-types.js';
@@ -38,6 +44,7 @@ const rebuildRetryMs = 100;
 const notServingWaitMs = 200;
 
 export interface ServingParts {
+  readonly alerts: Alerts;
   readonly bench: Bench;
   readonly checkpoints: Checkpoints;
   readonly circuits: Circuits;
@@ -46,9 +53,14 @@ export interface ServingParts {
   readonly fleet: Fleet;
   readonly hearing: Hearing;
   readonly lostEntries: LostEntries;
+  readonly measurements: Measurements;
   readonly partitions: PartitionUpkeep;
+  readonly patterns: DeadLetterPatterns;
+  readonly pushbacks: PushbackLedger;
   readonly queues: QueueDirectory;
   readonly retention: Retention;
+  readonly sampling: Sampling;
+  readonly summary: MinuteSummary;
   readonly sweeper: Sweeper;
   readonly types: TaskTypes;
   readonly waiters: PollWaiters;
@@ -70,6 +82,8 @@ export class Serving {
   #partitionLoop: Loop | null = null;
   /** Runs in every role: a process that only submits counts its submits. */
   #countingLoop: Loop | null = null;
+  /** Runs in every role: workers may report to any server. */
+  #ledgerLoop: Loop | null = null;
   /** Run only while this process serves. */
   #servingLoops: Loop[] = [];
   #isHandedOver = false;
@@ -98,6 +112,8 @@ export class Serving {
     this.#partitionLoop.start();
     this.#countingLoop = this.#loop(() => this.#parts.counters.tick());
     this.#countingLoop.start();
+    this.#ledgerLoop = this.#loop(() => this.#parts.pushbacks.tick());
+    this.#ledgerLoop.start();
     // In every role: whatever submits needs them.
     await this.#parts.types.watch();
     const turn = this.#turn;
@@ -137,9 +153,13 @@ export class Serving {
       this.noteError(error);
     });
     await this.#countingLoop?.stop();
-    await this.#parts.counters.writeAll().catch((error: unknown) => {
-      this.noteError(error);
-    });
+    await this.#ledgerLoop?.stop();
+    const { counters, pushbacks } = this.#parts;
+    for (const write of [() => counters.writeAll(), () => pushbacks.flush()]) {
+      await write().catch((error: unknown) => {
+        this.noteError(error);
+      });
+    }
   }
 
   /** Null while this process hands out work; else why it does not. */
@@ -175,8 +195,8 @@ export class Serving {
   }
 
   async #beginServing(): Promise<void> {
-    const { bench, checkpoints, circuits, feeder, fleet } = this.#parts;
-    const { hearing, lostEntries, queues, retention, sweeper } = this.#parts;
+    const { alerts, bench, checkpoints, circuits, feeder, fleet } = this.#parts;
+    const { hearing, lostEntries, patterns, queues, retention, sweeper } = this.#parts;
     hearing.lost();
     await hearing.prove();
     // Others may have buried a worker meanwhile; the rows know.
@@ -217,10 +237,22 @@ export class Serving {
     );
     const upkeep = new CounterUpkeep(this.#context);
     const summing = this.#loop(() => this.#whileServing(() => upkeep.tick()));
+    const watching = this.#loop(() => this.#whileServing(() => this.#parts.measurements.tick()));
+    const classifying = this.#loop(() => this.#whileServing(() => patterns.tick()));
+    patterns.begin(() => {
+      classifying.wake();
+    });
     const check = new AdmissionCheck(this.#context);
     const comparing = this.#loop(() => this.#whileServing(() => check.tick()));
+    const { sampling, summary } = this.#parts;
+    const summarizing = this.#loop(() => this.#whileServing(() => summary.tick()));
+    const measuring = this.#loop(() => this.#whileServing(() => sampling.tick()));
     this.#servingLoops = [feeding, sweeping, walking, refreshing, recalling, recording, settling];
-    this.#servingLoops.push(comparing, lookingAfter, retaining, summing);
+    this.#servingLoops.push(classifying, comparing, lookingAfter, retaining, summing, watching);
+    this.#servingLoops.push(summarizing, measuring);
+    if (alerts.options !== null) {
+      this.#servingLoops.push(this.#loop(() => this.#whileServing(() => alerts.tick())));
+    }
     for (const loop of this.#servingLoops) loop.start();
   }
 
@@ -230,10 +262,15 @@ export class Serving {
   }
 
   async #endServing(isLeaving: () => boolean): Promise<void> {
-    const { checkpoints, feeder, waiters } = this.#parts;
+    const { alerts, checkpoints, feeder, sampling, waiters } = this.#parts;
     feeder.end();
     await Promise.all(this.#servingLoops.map((loop) => loop.stop()));
     this.#servingLoops = [];
+    for (const part of [alerts, sampling]) {
+      await part.leave().catch((error: unknown) => {
+        this.noteError(error);
+      });
+    }
     waiters.wakeAll();
     if (this.#context.mode === 'memory') await checkpoints.saveFinally(isLeaving);
   }

@@ -1,5 +1,6 @@
 import { ceilingFaults, type Threshold } from '../domain/admission.js';
 import { refuseConflicts, serverConflicts } from '../domain/setting-conflicts.js';
+import { taskPolicy, taskPolicyFaults, type TaskPolicy } from '../domain/task-policy.js';
 import { submissionLimitConflicts, type SubmissionLimit } from '../domain/submission-limit.js';
 
 /** Who is woken first when several polls wait for the same work. */
@@ -30,6 +31,8 @@ export interface EngineSettings {
   /** For how long tasks that completed, failed or were cancelled are kept. */
   readonly retainEndedDays: number;
   readonly retainDeadLettersDays: number;
+  /** For how long the audit is kept. */
+  readonly auditDays: number;
   readonly retentionIntervalMs: number;
   /** How often all settings and API keys are read anew, not only what changed. */
   readonly rereadIntervalMs: number;
@@ -47,6 +50,8 @@ export interface EngineSettings {
   readonly submitLimitPerKey: readonly SubmissionLimit[];
   /** And for one `user_id`, whatever the key. */
   readonly submitLimitPerUser: readonly SubmissionLimit[];
+  /** Retries, time-outs and the like of tasks that do not say it themselves. */
+  readonly tasks: TaskPolicy;
 }
 
 export const defaultEngineSettings: EngineSettings = {
@@ -63,6 +68,7 @@ export const defaultEngineSettings: EngineSettings = {
   benchMs: 60_000,
   retainEndedDays: 7,
   retainDeadLettersDays: 30,
+  auditDays: 365,
   retentionIntervalMs: 60_000,
   rereadIntervalMs: 60_000,
   maxScheduleDays: 366,
@@ -73,6 +79,7 @@ export const defaultEngineSettings: EngineSettings = {
   admissionCheckMs: 60_000,
   submitLimitPerKey: [],
   submitLimitPerUser: [],
+  tasks: taskPolicy(),
 };
 
 /** What is not given follows from what is, or is the default. All that contradicts is told at once. */
@@ -81,12 +88,13 @@ export function engineSettings(given: Partial<EngineSettings> = {}): EngineSetti
   const unstartedMs =
     given.unstartedMs ?? Math.max(whole.unstartedMs, 3 * whole.heartbeatIntervalMs);
   const settings = { ...whole, unstartedMs };
-  const { wakeOrder: _, submitLimitPerKey, submitLimitPerUser, ...others } = settings;
+  const { wakeOrder: _, submitLimitPerKey, submitLimitPerUser, tasks, ...others } = settings;
   const { maxActive, maxActiveMedium, maxActiveLow, ...times } = others;
   refuseConflicts([
     ...serverConflicts(times),
     ...ceilingFaults({ maxActive, maxActiveMedium, maxActiveLow }),
     ...submissionLimitConflicts({ submitLimitPerKey, submitLimitPerUser }),
+    ...taskPolicyFaults(tasks),
   ]);
   return settings;
 }

@@ -31,19 +31,9 @@ export class Slots {
     });
   }
 
-  /** To be asked before an end is written, and handed to `free`. */
-  nowMs(): number {
-    const { clock } = this.#context;
-    return clock === null ? performance.now() : clock.nowMs();
-  }
-
-  /**
-   * `askedMs`: when the write of their end began. Its answer may come so late that somebody else runs
-   * the task by then.
-   */
-  async free(finished: readonly Finished[], askedMs: number): Promise<void> {
-    if (finished.length === 0) return;
-    await this.#context.ready.finish(finished, this.nowMs() - askedMs);
+  /** The attempts of these ended. */
+  async free(finished: readonly Finished[]): Promise<void> {
+    if (finished.length > 0) await this.#context.ready.finish(finished);
   }
 
   /**

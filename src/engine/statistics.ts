@@ -1,10 +1,12 @@
+import { AgeSketch } from '../domain/age-sketch.js';
 import { priorities, type Priority } from '../domain/priority.js';
 import type { Statistics } from '../protocol/statistics-api.js';
+import type { Waiting } from '../ready/ready-queue.js';
 import { countWorkers } from '../store/workers.js';
 import type { Admission } from './admission.js';
 import { approximateNow, instant, type EngineContext } from './context.js';
-import type { Line, LineCount } from './line.js';
 import type { Counters } from './counters.js';
+import type { Line, LineSnapshot } from './line.js';
 
 export async function getStatistics(
   context: EngineContext,
@@ -12,23 +14,17 @@ export async function getStatistics(
   counters: Counters,
   admission: Admission,
 ): Promise<Statistics> {
-  const counts = await line.counts();
+  const snapshot = await line.snapshot();
   const nowMs = approximateNow(context).getTime();
   const { completed, failed } = counters.lastMinute(nowMs);
   const lastHour = await counters.lastHour(nowMs);
-  const byPriority = (priority: Priority) => {
-    const rows = counts.filter((count) => count.effectivePriority === priority);
-    return { depth: total(rows), oldestAgeSeconds: oldestSeconds(rows, nowMs) };
-  };
   return {
     queues: Object.fromEntries(
-      priorities.map((priority) => [priority, byPriority(priority)]),
+      priorities.map((priority) => [priority, waitingView(snapshot.total[priority])]),
     ) as Statistics['queues'],
+    running: snapshot.running,
     workers: await countWorkers(context.db.reads, instant(context)),
-    age: {
-      ...(await line.ages()),
-      oldestSeconds: oldestSeconds(counts, nowMs),
-    },
+    age: ageView(snapshot),
     throughput: {
       completedLastMinute: completed,
       failedLastMinute: failed,
@@ -43,12 +39,17 @@ export async function getStatistics(
   };
 }
 
-function total(rows: readonly LineCount[]): number {
-  return rows.reduce((sum, { count }) => sum + count, 0);
+function waitingView({ count, oldestAgeMs }: Waiting): Statistics['queues'][Priority] {
+  return { depth: count, oldestAgeSeconds: oldestAgeMs === null ? null : oldestAgeMs / 1000 };
 }
 
-function oldestSeconds(rows: readonly LineCount[], nowMs: number): number | null {
-  if (rows.length === 0) return null;
-  const oldestMs = Math.min(...rows.map(({ oldestEligibleAt }) => oldestEligibleAt.getTime()));
-  return Math.max(0, (nowMs - oldestMs) / 1000);
+function ageView({ total, ages }: LineSnapshot): Statistics['age'] {
+  const all = new AgeSketch();
+  for (const priority of priorities) all.addAll(ages[priority]);
+  const oldest = priorities.flatMap((priority) => total[priority].oldestAgeMs ?? []);
+  return {
+    p50Seconds: all.quantileSeconds(0.5),
+    p95Seconds: all.quantileSeconds(0.95),
+    oldestSeconds: oldest.length === 0 ? null : Math.max(...oldest) / 1000,
+  };
 }

@@ -7,9 +7,9 @@ import { capabilitySet } from '../domain/lane.js';
 import { costFaults } from '../domain/limit-faults.js';
 import type { Priority } from '../domain/priority.js';
 import { defaultQueue, type Cost } from '../domain/queue-settings.js';
-import { defaultMaxRetries, defaultTimeoutSeconds } from '../domain/retry-policy.js';
 import { scheduleFaults } from '../domain/schedule.js';
 import { sortKeys } from '../domain/sort-keys.js';
+import { traceIdFromText, traceToText } from '../domain/trace.js';
 import type { Caller } from '../protocol/caller.js';
 import type { TaskEvent } from '../protocol/events.js';
 import {
@@ -140,8 +140,8 @@ export class Submit {
     const { taskId, queue } = receipt;
     const queuePosition = await this.#context.ready.position(taskId, countedPositions);
     const { cost = {} } = draft.cost === undefined ? this.#defaultsOf(draft, caller) : draft;
-    const estimatedWaitSeconds = await this.#estimate.waitSeconds(queue, queuePosition, cost);
-    return { ...receipt, queuePosition, estimatedWaitSeconds };
+    const estimated = await this.#estimate.start(queue, queuePosition, cost);
+    return { ...receipt, queuePosition, ...estimated };
   }
 
   async submitMany(drafts: readonly TaskDraft[], caller: Caller): Promise<SubmitOutcome[]> {
@@ -239,17 +239,25 @@ export class Submit {
     return refused === null ? null : this.#refuse(place, refused);
   }
 
-  #refuse({ queue, priority }: Place, refused: Refused): Refusal {
-    this.#noteRefusal(
-      refused.reached.scope === allQueues ? 'max_active' : 'queue_max_active',
-      queue,
-    );
+  #refuse(place: Place, refused: Refused): Refusal {
+    const { queue, priority } = place;
+    const isOfAll = refused.reached.scope === allQueues;
+    this.#noteRefusal(isOfAll ? 'max_active' : 'queue_max_active', place);
     return { kind: 'refused', ...this.#parts.admission.refusal(queue, priority, refused) };
   }
 
-  #noteRefusal(reason: RefusalReason, queue: string): void {
+  #noteRefusal(reason: RefusalReason, { queue, priority }: Place): void {
     this.#refusals.note(reason);
     this.#parts.counters.add('refused', 1, queue);
+    const fields = { queue, priority, reason };
+    this.#context.transitions?.event('submit refused', `${queue} ${reason}`, fields);
+  }
+
+  /** A request that was refused before it was read: nobody knows for which queue. */
+  noteShed(): void {
+    this.#refusals.note('overload');
+    this.#parts.counters.add('refused', 1);
+    this.#context.transitions?.event('submit refused', 'overload', { reason: 'overload' });
   }
 
   #toOutcome(task: Prepared, answer: Answer | undefined): SubmitOutcome {
@@ -257,12 +265,15 @@ export class Submit {
     if (answer.kind === 'failed') return this.#sunk(answer.error);
     const submitted = answer.outcome;
     if (submitted.kind === 'over_limit') {
-      this.#noteRefusal('submission_limit', task.queue);
+      this.#noteRefusal('submission_limit', task);
       return { ...submitted, kind: 'refused', code: 'refused' };
     }
     if (submitted.kind === 'no_lane') {
-      this.#noteRefusal('queue_max_lanes', task.queue);
+      this.#noteRefusal('queue_max_lanes', task);
       return { ...submitted.refusal, kind: 'refused' };
+    }
+    if (submitted.kind === 'conflict') {
+      this.#parts.counters.add('idempotency_conflict', 1, task.queue);
     }
     if (submitted.kind !== 'refused') return toOutcome(task, submitted);
     this.#parts.admission.reached.note(task.priority, submitted);
@@ -291,6 +302,7 @@ export class Submit {
   ): Prepared {
     const capabilities = capabilitySet(draft.requiredCapabilities ?? defaults.capabilities ?? []);
     const cost = draft.cost ?? defaults.cost;
+    const { tasks } = this.#context.settings;
     return {
       taskId: this.#ids.nextTaskId(this.#context.db.nowMs()),
       queue,
@@ -299,11 +311,15 @@ export class Submit {
       priority,
       parametersJson: JSON.stringify(draft.parameters ?? {}),
       timeoutSeconds:
-        draft.timeoutSeconds ?? defaults.timeoutSeconds ?? defaultTimeoutSeconds[priority],
-      maxRetries: draft.maxRetries ?? defaults.maxRetries ?? defaultMaxRetries[priority],
+        draft.timeoutSeconds ?? defaults.timeoutSeconds ?? tasks.timeoutSeconds[priority],
+      maxRetries: draft.maxRetries ?? defaults.maxRetries ?? tasks.maxRetries[priority],
       runAt: draft.runAt ?? null,
       delaySeconds: draft.delaySeconds ?? null,
-      dispatchDeadlineSeconds: draft.dispatchDeadlineSeconds ?? null,
+      // Null is an answer too: it waits for ever, whatever the setting says.
+      dispatchDeadlineSeconds:
+        draft.dispatchDeadlineSeconds === undefined
+          ? tasks.dispatchDeadlineSeconds
+          : draft.dispatchDeadlineSeconds,
       workflowId: draft.workflowId ?? null,
       haltsWorkflow: draft.workflowOnFailure !== 'continue',
       idempotency:
@@ -314,7 +330,7 @@ export class Submit {
       costJson: cost === undefined ? null : JSON.stringify(cost),
       userId: draft.userId ?? null,
       tags: draft.tags ?? [],
-      traceId: draft.traceId ?? null,
+      trace: traceToText(draft),
       owner: confinement.owner,
       isOffered: this.#parts.isServing(),
       passesCeilings,
@@ -453,9 +469,9 @@ function isMember({ workflowId }: Prepared): boolean {
 }
 
 function toNewEvent({ task, outcome }: Made, at: Date): TaskEvent {
-  const { queue, taskType, priority } = task;
+  const { queue, taskType, priority, trace } = task;
   const { taskId, status: to } = outcome;
-  return { taskId, queue, taskType, priority, from: 'new', to, attempt: 0, at };
+  return { taskId, queue, taskType, priority, trace, from: 'new', to, attempt: 0, at };
 }
 
 function toOffer(task: Prepared, outcome: Created): Offer {
@@ -476,14 +492,14 @@ function withClaim(task: Prepared, early: EarlyClaims): NewTask {
 }
 
 function toKnownTask(task: Prepared, { eligibleAtMs }: Created): KnownTask {
-  const { queue, taskType, priority, parametersJson, timeoutSeconds, traceId, cost } = task;
+  const { queue, taskType, priority, parametersJson, timeoutSeconds, trace, cost } = task;
   return {
     queue,
     taskType,
     priority,
     parametersJson,
     timeoutSeconds,
-    traceId,
+    trace,
     cost,
     eligibleAtMs,
   };
@@ -500,7 +516,7 @@ function toOutcome(task: Prepared, submitted: Exclude<Submitted, Refused>): Subm
     };
   }
   const { taskId, status, createdAt } = submitted;
-  const { queue, priority, traceId } = submitted.kind === 'created' ? task : submitted;
+  const { queue, priority, trace } = submitted.kind === 'created' ? task : submitted;
   return {
     kind: 'accepted',
     receipt: {
@@ -510,7 +526,8 @@ function toOutcome(task: Prepared, submitted: Exclude<Submitted, Refused>): Subm
       priority,
       queuePosition: null,
       estimatedWaitSeconds: null,
-      traceId,
+      estimatedStartTime: null,
+      traceId: traceIdFromText(trace, taskId),
       createdAt,
       created: submitted.kind === 'created',
     },

@@ -1,5 +1,5 @@
 import { attemptErrorCodes, type AttemptError } from '../domain/attempt-error.js';
-import { maxDeferrals, maxReturns } from '../domain/retry-policy.js';
+import { maxDeferrals, maxReturns, type RetryLimits } from '../domain/retry-policy.js';
 import { LockedError } from '../store/database.js';
 import { expireTasks } from '../store/expire-tasks.js';
 import type { AttemptRow } from '../store/find-attempts.js';
@@ -27,6 +27,7 @@ import type { LostEntries } from './lost-entries.js';
 import type { News } from './news.js';
 import { failedAttempt } from './report.js';
 import type { Slots } from './slots.js';
+import type { Tallies } from './tallies.js';
 
 const maxAttemptsAtOnce = 1_000;
 const maxExpiredAtOnce = 1_000;
@@ -50,6 +51,7 @@ export interface SweeperParts {
   readonly news: News;
   readonly hearing: Hearing;
   readonly slots: Slots;
+  readonly tallies: Pick<Tallies, 'workerFailures'>;
 }
 
 /**
@@ -121,23 +123,30 @@ export class Sweeper {
     const buried = await buryLapsedWorkers(db, burial, instant(this.#context));
     for (const { workerId, silentMs } of buried) {
       news.tell({ kind: 'buried', workerId });
-      log.warn({ workerId, silentMs }, 'worker was silent for longer than its lease');
+      log.warn(
+        { worker_id: workerId, silent_ms: Math.round(silentMs) },
+        'worker was silent for longer than its lease',
+      );
     }
+    this.#parts.tallies.workerFailures.add('heartbeat_lapsed', buried.length);
     return buried.length;
   }
 
   async #recoverOrphans(): Promise<void> {
-    const { db, random } = this.#context;
+    const { db, random, settings } = this.#context;
+    const { tasks } = settings;
     const orphans = await findOrphans(db, maxAttemptsAtOnce);
     const spreadMs = Math.min(orphans.length * lapseSpacingMs, maxLapseSpreadMs);
-    const ends = orphans.map((orphan) => spread(lapsed(orphan, random()), random() * spreadMs));
+    const ends = orphans.map((orphan) =>
+      spread(lapsed(orphan, random(), tasks), random() * spreadMs),
+    );
     await this.#parts.endAttempts.end(ends);
   }
 
   /** After an absence of ours workers first have the time of a heartbeat to report what ended. */
   async #endOverdue(): Promise<void> {
     const { db, random, settings } = this.#context;
-    const { heartbeatIntervalMs, leaseMs, timeoutGraceMs } = settings;
+    const { heartbeatIntervalMs, leaseMs, timeoutGraceMs, tasks } = settings;
     const { hearing } = this.#parts;
     const steadyMs = hearing.steadyMs();
     if (hearing.forMs() < heartbeatIntervalMs && !isSteady(steadyMs, leaseMs)) return;
@@ -147,7 +156,7 @@ export class Sweeper {
     const overdue = await findOverdue(db, maxAttemptsAtOnce, terms, instant(this.#context));
     await this.#parts.endAttempts.end(
       overdue.map((attempt) =>
-        attempt.status === 'executing' ? timedOut(attempt, random()) : neverStarted(attempt),
+        attempt.status === 'executing' ? timedOut(attempt, random(), tasks) : neverStarted(attempt),
       ),
     );
   }
@@ -157,8 +166,8 @@ export class Sweeper {
     const expired = await expireTasks(db, maxExpiredAtOnce, instant(this.#context));
     if (expired.length === 0) return;
     await ready.remove(expired.map(({ taskId }) => taskId));
-    for (const { taskId, queue, taskType, priority, from } of expired) {
-      const move = { from, to: 'failed', attempt: 0 } as const;
+    for (const { taskId, queue, taskType, priority, from, trace } of expired) {
+      const move = { from, to: 'failed', attempt: 0, trace } as const;
       const errorCode = attemptErrorCodes.capacity;
       tell(this.#context, { taskId, queue, taskType, priority, ...move, errorCode });
     }
@@ -184,7 +193,7 @@ export class Sweeper {
 }
 
 /** At no cost where the worker could not have been heard, unless that happens again and again. */
-function lapsed(orphan: OrphanRow, random: number): AttemptEnd {
+function lapsed(orphan: OrphanRow, random: number, limits: RetryLimits): AttemptEnd {
   const error: AttemptError = {
     code: attemptErrorCodes.workerLost,
     message: 'The worker was silent for longer than its lease.',
@@ -192,17 +201,17 @@ function lapsed(orphan: OrphanRow, random: number): AttemptEnd {
   };
   return orphan.unheard && orphan.deferrals < maxDeferrals
     ? lapsedAtNoCost(orphan, error)
-    : failedAttempt(orphan, error, random, 'lapsed');
+    : failedAttempt(orphan, error, random, limits, 'lapsed');
 }
 
-function timedOut(attempt: AttemptRow, random: number): AttemptEnd {
+function timedOut(attempt: AttemptRow, random: number, limits: RetryLimits): AttemptEnd {
   const seconds = String(attempt.timeoutSeconds);
   const error: AttemptError = {
     code: attemptErrorCodes.timeout,
     message: `The attempt took longer than its ${seconds} s and its worker did not end it.`,
     retriable: true,
   };
-  return failedAttempt(attempt, error, random, 'timed_out');
+  return failedAttempt(attempt, error, random, limits, 'timed_out');
 }
 
 function neverStarted(attempt: AttemptRow): AttemptEnd {

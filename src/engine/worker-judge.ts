@@ -11,6 +11,7 @@ import { benchWorker, trustWorker } from '../store/workers.js';
 import type { Bench } from './bench.js';
 import { instant, type EngineContext } from './context.js';
 import type { Item, News } from './news.js';
+import type { Tallies } from './tallies.js';
 import { TrackRecord } from './track-record.js';
 
 const askAgainMs = 1_000;
@@ -36,13 +37,20 @@ export class WorkerJudge {
   readonly #context: EngineContext;
   readonly #bench: Bench;
   readonly #news: News;
+  readonly #tallies: Pick<Tallies, 'workerFailures'>;
   readonly #record = new TrackRecord();
   readonly #askedAtMs = new Map<WorkerId, number>();
 
-  constructor(context: EngineContext, bench: Bench, news: News) {
+  constructor(
+    context: EngineContext,
+    bench: Bench,
+    news: News,
+    tallies: Pick<Tallies, 'workerFailures'>,
+  ) {
     this.#context = context;
     this.#bench = bench;
     this.#news = news;
+    this.#tallies = tallies;
   }
 
   async succeeded(ended: readonly Ended[]): Promise<void> {
@@ -124,19 +132,21 @@ export class WorkerJudge {
     failures: FailuresInARow,
     witnesses: readonly WorkerId[],
   ): Promise<boolean> {
-    const { db, settings, log } = this.#context;
+    const { db, settings, transitions } = this.#context;
     const now = instant(this.#context);
     const outcome = await benchWorker(db, workerId, witnesses, settings.benchMs, now);
     if (outcome.kind === 'no witness') this.#record.dismiss(witnesses);
     if (outcome.kind !== 'benched') return outcome.kind === 'already';
     const { until } = outcome;
+    this.#tallies.workerFailures.add('suspended');
     this.#news.tell({ kind: 'benched', workerId, untilMs: until.getTime() });
     const counts = [...failures].map(([kind, { count }]) => `${String(count)} × ${readable(kind)}`);
-    const seconds = String(settings.benchMs / 1000);
-    log.warn(
-      { workerId, failedInARow: counts, othersSucceeded: witnesses, benchedUntil: until },
-      `a worker failed again and again at what others succeed at; it gets nothing for ${seconds} s`,
-    );
+    transitions?.event('worker suspended: it fails at what others succeed at', 'suspended', {
+      worker_id: workerId,
+      suspended_until: until,
+      failed_in_a_row: counts,
+      others_succeeded: witnesses,
+    });
     return true;
   }
 
@@ -144,7 +154,9 @@ export class WorkerJudge {
     await this.#carefully(async () => {
       await trustWorker(this.#context.db, workerId);
       this.#news.tell({ kind: 'benched', workerId, untilMs: null });
-      this.#context.log.info({ workerId }, 'a worker that was benched succeeded; it is trusted');
+      const told = { worker_id: workerId };
+      const { transitions } = this.#context;
+      transitions?.event('worker trusted again: it succeeded', 'trusted', told, 'info');
       return true;
     });
   }

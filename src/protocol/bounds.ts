@@ -13,6 +13,10 @@ export const bounds = {
   /** Tasks that a heartbeat names because their results did not arrive. */
   undeliveredTasks: 10_000,
   pageSize: 1_000,
+  /** Tasks that one call of a bulk action changes. */
+  bulkTasks: 10_000,
+  /** Of a text that is looked for in parameters. */
+  searchedTextLength: 100,
   /** A wait longer than a minute would meet the time-out of a proxy. */
   waitSeconds: 60,
   /** Tasks that one worker may run at once. */
@@ -29,4 +33,6 @@ export const bounds = {
   retryPolicyBytes: 1024,
   /** What is kept of a failure's message. */
   messageLength: 10_000,
+  /** Of where a handler threw, with its causes. */
+  stackBytes: 8 * 1024,
 } as const;

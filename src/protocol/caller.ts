@@ -1,3 +1,4 @@
+import { thisProcess, type Actor } from '../domain/audit.js';
 import { unconfined, type Confinement } from '../domain/confinement.js';
 
 /** On whose behalf a call is made. */
@@ -8,6 +9,8 @@ export interface Caller {
   readonly passesCeilings: boolean;
   /** What of the queues and tasks it reaches. */
   readonly confinement: Confinement;
+  /** Who it is, for the audit. */
+  readonly actor: Actor;
 }
 
 /** Who needs no key: the program itself, or anybody on this machine. */
@@ -15,4 +18,8 @@ export const anybody: Caller = {
   owner: '',
   passesCeilings: false,
   confinement: unconfined,
+  actor: thisProcess,
 };
+
+/** In an HTTP request of a program: the person that it acts for, percent-encoded. */
+export const onBehalfOfHeader = 'sluice-on-behalf-of';

@@ -3,6 +3,7 @@ import { Compile } from 'typebox/compile';
 import { IsDateTime, Set as setFormat } from 'typebox/format';
 import { Settings } from 'typebox/system';
 import type { FieldError } from '../domain/errors.js';
+import { isKeepable } from '../domain/instant.js';
 import { toFieldErrors } from './field-errors.js';
 
 setFormat('date-time', isTimestamp);
@@ -18,14 +19,7 @@ export function compileCheck(schema: TSchema): Check {
     validator.Check(value) ? null : toFieldErrors(schema, validator.Errors(value), path);
 }
 
-/** With it, and the years that a deadline may add, no answer gets a year of five digits. */
-const endOfTimeMs = Date.UTC(9900);
-
 /** Years that Postgres and every client can write; a leap second is no instant to JavaScript. */
 function isTimestamp(text: string): boolean {
   return IsDateTime(text) && isKeepable(new Date(text).getTime());
-}
-
-export function isKeepable(ms: number): boolean {
-  return ms >= 0 && ms < endOfTimeMs;
 }

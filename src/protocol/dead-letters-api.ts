@@ -7,6 +7,8 @@ export interface DeadLetterFilter {
   readonly queue?: string;
   readonly taskType?: string;
   readonly code?: string;
+  /** Of this pattern, as the analysis names it. */
+  readonly pattern?: string;
   /** That ended then or later. */
   readonly since?: Date;
   /** That ended before. */
@@ -31,14 +33,26 @@ export interface ReplayedDeadLetters {
   readonly nextCursor: string | null;
 }
 
+/** Dead letters of one task type and error code whose messages differ only in numbers, ids and the like. */
 export interface DeadLetterPattern {
-  readonly queue: string;
+  /** The same on every server and after every restart; a filter for lists and replays. */
+  readonly id: string;
+  /** `*` with the code `*`: all that has no other pattern, since there are too many. */
   readonly taskType: string;
   readonly code: string;
+  /** With placeholders. Null: all messages of this type and code that have no pattern of their own. */
+  readonly message: string | null;
   readonly count: number;
+  /** The ten with the most of them. */
+  readonly queues: readonly { readonly queue: string; readonly count: number }[];
+  readonly queueCount: number;
+  /** How many tasks became dead letters in each of the last 24 hours (UTC), the present one last. */
+  readonly hourly: readonly number[];
+  /** Also of those that are gone: a pattern is remembered for 90 days. */
   readonly firstSeen: Date;
   readonly lastSeen: Date;
-  readonly retriable: boolean;
+  /** Of how many of them another attempt could go better, from 0 to 1. */
+  readonly retriableShare: number;
   readonly example: { readonly taskId: TaskId; readonly message: string };
 }
 

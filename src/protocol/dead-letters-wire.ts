@@ -21,19 +21,28 @@ import type {
 import { defined } from './defined.js';
 import { timestampFieldToWire, writeRequest, type FieldsOf } from './fields.js';
 import {
-  listedTaskFromWire,
+  listedTasksFromWire,
   listedTaskToWire,
   replayFields,
   replayFromWire,
 } from './tasks-wire.js';
 
-type FilterWire = Pick<ReplayDeadLettersWire, 'queue' | 'task_type' | 'code' | 'since' | 'until'>;
+type FilterWire = Pick<
+  ReplayDeadLettersWire,
+  'queue' | 'task_type' | 'code' | 'pattern' | 'since' | 'until'
+>;
+
+type ReplayWire = Pick<
+  ReplayDeadLettersWire,
+  'reset_retry_count' | 'new_priority' | 'per_second' | 'cursor'
+>;
 
 export function deadLetterFilterFromWire(wire: FilterWire): DeadLetterFilter {
   return defined({
     queue: wire.queue,
     taskType: wire.task_type,
     code: wire.code,
+    pattern: wire.pattern,
     since: wire.since === undefined ? undefined : timestampFromWire(wire.since),
     until: wire.until === undefined ? undefined : timestampFromWire(wire.until),
   });
@@ -43,6 +52,7 @@ export const deadLetterFilterFields = {
   queue: 'queue',
   taskType: 'task_type',
   code: 'code',
+  pattern: 'pattern',
   since: { wire: 'since', write: timestampFieldToWire },
   until: { wire: 'until', write: timestampFieldToWire },
 } as const satisfies FieldsOf<Omit<DeadLetterFilter, 'within'>>;
@@ -60,11 +70,7 @@ export function deadLetterPageToWire(page: DeadLetterPage): DeadLetterPageWire {
 }
 
 export function deadLetterPageFromWire(wire: DeadLetterPageWire): DeadLetterPage {
-  return {
-    items: wire.items.map(listedTaskFromWire),
-    nextCursor: wire.next_cursor,
-    totalCount: wire.total_count,
-  };
+  return { ...listedTasksFromWire(wire), totalCount: wire.total_count };
 }
 
 export const deadLetterReplayFields = {
@@ -83,7 +89,7 @@ export function replayDeadLettersToWire(
   };
 }
 
-export function deadLetterReplayFromWire(wire: ReplayDeadLettersWire): DeadLetterReplay {
+export function deadLetterReplayFromWire(wire: ReplayWire): DeadLetterReplay {
   const { per_second: perSecond, cursor } = wire;
   return { ...replayFromWire(wire), ...defined({ perSecond, cursor }) };
 }
@@ -109,13 +115,17 @@ export function deadLetterAnalysisToWire(
 ): DeadLetterAnalysisWire {
   return {
     patterns: patterns.map((pattern) => ({
-      queue: pattern.queue,
+      id: pattern.id,
       task_type: pattern.taskType,
       code: pattern.code,
+      message: pattern.message,
       count: pattern.count,
+      queues: [...pattern.queues],
+      queue_count: pattern.queueCount,
+      hourly: [...pattern.hourly],
       first_seen: timestampToWire(pattern.firstSeen),
       last_seen: timestampToWire(pattern.lastSeen),
-      retriable: pattern.retriable,
+      retriable_share: pattern.retriableShare,
       example: { task_id: pattern.example.taskId, message: pattern.example.message },
     })),
   };
@@ -124,14 +134,23 @@ export function deadLetterAnalysisToWire(
 export function deadLetterAnalysisFromWire(
   wire: DeadLetterAnalysisWire,
 ): readonly DeadLetterPattern[] {
-  return wire.patterns.map((pattern) => ({
-    queue: pattern.queue,
-    taskType: pattern.task_type,
-    code: pattern.code,
-    count: pattern.count,
-    firstSeen: timestampFromWire(pattern.first_seen),
-    lastSeen: timestampFromWire(pattern.last_seen),
-    retriable: pattern.retriable,
-    example: { taskId: taskIdFromWire(pattern.example.task_id), message: pattern.example.message },
-  }));
+  return wire.patterns.map(
+    ({
+      task_type: taskType,
+      queue_count: queueCount,
+      first_seen: firstSeen,
+      last_seen: lastSeen,
+      retriable_share: retriableShare,
+      example,
+      ...pattern
+    }) => ({
+      ...pattern,
+      taskType,
+      queueCount,
+      firstSeen: timestampFromWire(firstSeen),
+      lastSeen: timestampFromWire(lastSeen),
+      retriableShare,
+      example: { taskId: taskIdFromWire(example.task_id), message: example.message },
+    }),
+  );
 }

@@ -28,12 +28,14 @@ const names = [
   'userId',
   'tags',
   'traceId',
+  'traceparent',
   'prio',
   'toString',
 ];
 
 const values = fc.oneof(
   fc.constantFrom<unknown>('a', '', 'high', 'continue', 'a b', 'x'.repeat(600), null, undefined),
+  fc.constantFrom<unknown>('00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'),
   fc.constantFrom<unknown>(0, 1, -1, 0.5, NaN, Infinity, 86_400, 1e12, true),
   fc.constantFrom<unknown>(new Date(1e12), new Date(-1), new Date(NaN), '2026-01-31T12:00:00Z'),
   fc.constantFrom<unknown>(

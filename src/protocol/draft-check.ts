@@ -1,7 +1,8 @@
 import { Compile } from 'typebox/compile';
+import { isKeepable } from '../domain/instant.js';
 import { requestUnit } from '../domain/token-bucket.js';
 import { bounds } from './bounds.js';
-import { compileCheck, isKeepable } from './compile-check.js';
+import { compileCheck } from './compile-check.js';
 import { callersError } from './fields.js';
 import { findJsonFault } from './json-measure.js';
 import { invalidRequest } from './problem-wire.js';
@@ -69,6 +70,7 @@ const isRight: { readonly [Name in keyof TaskDraft]-?: Right } = {
   userId: bySchema(properties.user_id),
   tags: bySchema(properties.tags),
   traceId: bySchema(properties.trace_id),
+  traceparent: bySchema(properties.traceparent),
 };
 
 const rights: ReadonlyMap<string, Right> = new Map(Object.entries(isRight));

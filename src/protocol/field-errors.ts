@@ -1,11 +1,15 @@
 import type { TSchema } from 'typebox';
 import type { TLocalizedValidationError as ValidationError } from 'typebox/error';
 import type { FieldError } from '../domain/errors.js';
-import { patternMeanings } from './patterns.js';
+import { patternMeanings } from './pattern-meanings.js';
 import { unknownField } from './unknown-field.js';
 
 /** Nobody reads more of them at once. */
 const maxTold = 20;
+/** Of these, unknown ones are compared with the names that there are. A batch may have 5,000 tasks that are refused. */
+const maxCompared = 5;
+/** Longer than the path to any field that there is, with the longest names. */
+const maxPathLength = 1_000;
 
 const typeNames: Readonly<Record<string, string>> = {
   integer: 'a whole number',
@@ -25,19 +29,30 @@ export function toFieldErrors(
 ): FieldError[] {
   const messages = new Map<string, string>();
   for (const error of likeliest(errors)) {
-    for (const [at, message] of describe(error, schema)) {
+    if (messages.size >= maxTold) break;
+    const known = messages.size < maxCompared ? knownNames(schema, error) : [];
+    for (const [at, message] of describe(error, known)) {
       if (!messages.has(at)) messages.set(at, message);
     }
   }
   const told = [...messages].slice(0, maxTold);
-  return told.map(([at, message]) => ({ path: `${path}${at}`, message }));
+  return told.map(([at, message]) => ({ path: `${path}${cutPath(at)}`, message }));
 }
 
-function describe(error: ValidationError, schema: TSchema): [path: string, message: string][] {
+/** The answer must not grow with names that a caller invents. */
+function cutPath(path: string): string {
+  return path.length <= maxPathLength ? path : `${path.slice(0, maxPathLength)}…`;
+}
+
+/** `known`: the names that an unknown one is compared with. */
+function describe(
+  error: ValidationError,
+  known: readonly string[],
+): [path: string, message: string][] {
   const { instancePath } = error;
   switch (error.keyword) {
     case 'boolean':
-      return [[instancePath, unknownField(lastName(instancePath), knownNames(schema, error))]];
+      return [[instancePath, unknownField(lastName(instancePath), known)]];
     case 'type': {
       const types = [error.params.type].flat().map((type) => typeNames[type] ?? type);
       return [[instancePath, `must be ${types.join(' or ')}`]];
@@ -65,13 +80,23 @@ function describe(error: ValidationError, schema: TSchema): [path: string, messa
 }
 
 /** The names that stand beside an unknown one: of the object whose `additionalProperties` refused it. */
-function knownNames(schema: TSchema, { schemaPath }: ValidationError): string[] {
+function knownNames(schema: TSchema, { schemaPath }: ValidationError): readonly string[] {
   const steps = schemaPath.split('/').slice(1, -1);
   const object = steps.reduce<unknown>(
     (part, step) => (part as Record<string, unknown> | undefined)?.[step],
     schema,
   );
-  return Object.keys((object as { properties?: object } | undefined)?.properties ?? {});
+  return namesIn((object as { properties?: object } | undefined)?.properties ?? noProperties);
+}
+
+const noProperties = {};
+const namesOf = new WeakMap<object, readonly string[]>();
+
+/** The same list each time: it is prepared once for all comparisons. */
+function namesIn(properties: object): readonly string[] {
+  const known = namesOf.get(properties) ?? Object.keys(properties);
+  namesOf.set(properties, known);
+  return known;
 }
 
 function lastName(pointer: string): string {

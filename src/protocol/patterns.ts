@@ -10,18 +10,11 @@ export const textPattern = '^[^\\u0000\\p{Cs}]*$';
 export const labelPattern = '^[!-~]{1,64}$';
 export const uuidPattern =
   '^[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{12}$';
+/** Of W3C trace context, version 00. Neither id may be all zeros. */
+export const traceparentPattern = '^00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$';
 export const tokenPattern = '^[A-Za-z0-9_.~=-]+$';
 
-/** What a refusal says instead of showing a regular expression. */
-export const patternMeanings: ReadonlyMap<string, string> = new Map([
-  [namePattern, `must be 1 to ${bounds.nameLength} of A-Z a-z 0-9 . _ : / -`],
-  [nameOrAnyPattern, `must be "*", or 1 to ${bounds.nameLength} of A-Z a-z 0-9 . _ : / -`],
-  [
-    namePrefixPattern,
-    `must be 1 to ${bounds.nameLength} of A-Z a-z 0-9 . _ : / -, and may end with "*"`,
-  ],
-  [textPattern, 'must not hold NUL or half of a surrogate pair'],
-  [labelPattern, 'must be 1 to 64 printable ASCII characters without spaces'],
-  [uuidPattern, 'must be a UUID'],
-  [tokenPattern, 'must be a token that this server gave'],
-]);
+/** What a refusal says instead of showing a regular expression; the others are in pattern-meanings.ts. */
+export const nameMeaning = `must be 1 to ${bounds.nameLength} of A-Z a-z 0-9 . _ : / -`;
+export const labelMeaning = 'must be 1 to 64 printable ASCII characters without spaces';
+export const uuidMeaning = 'must be a UUID';

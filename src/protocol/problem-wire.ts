@@ -1,5 +1,6 @@
+import { errorTitles } from '../domain/error-catalogue.js';
 import {
-  errorCatalogue,
+  errorStatuses,
   SluiceError,
   type CeilingReached,
   type ErrorCode,
@@ -17,11 +18,10 @@ export interface Refusal {
 }
 
 export function problemToWire(refusal: Refusal, instance?: string): ProblemWire {
-  const { status, title } = errorCatalogue[refusal.code];
   return defined({
     type: typeOf(refusal.code),
-    title,
-    status,
+    title: errorTitles[refusal.code],
+    status: errorStatuses[refusal.code],
     code: refusal.code,
     detail: refusal.detail,
     instance,
@@ -67,7 +67,7 @@ export function isKnownProblem(answer: unknown, status: number): answer is Probl
   return (
     answer.type === typeOf(answer.code) &&
     answer.status === status &&
-    errorCatalogue[answer.code].status === status
+    errorStatuses[answer.code] === status
   );
 }
 
@@ -134,5 +134,5 @@ function typeOf(code: string): string {
 }
 
 function isErrorCode(code: string): code is ErrorCode {
-  return Object.hasOwn(errorCatalogue, code);
+  return Object.hasOwn(errorStatuses, code);
 }

@@ -1,4 +1,5 @@
 import { attemptErrorCodes, type AttemptError } from '../domain/attempt-error.js';
+import { storableText } from '../domain/storable-text.js';
 import { bounds } from './bounds.js';
 import { taskIdFromWire } from './common-wire.js';
 import { defined } from './defined.js';
@@ -75,22 +76,12 @@ function reportErrorFromWire(wire: ReportErrorWire, path: string): AttemptError 
   }
   return defined({
     code: wire.code,
-    message: keepable(wire.message),
+    // What a service said when it failed is cut, never refused: the report would be lost over it.
+    message: storableText(wire.message, bounds.messageLength),
     retriable: wire.retriable ?? true,
     retryAfterSeconds: wire.retry_after_seconds,
     details: wire.details,
   });
-}
-
-/**
- * What a service said when it failed is cut, never refused: the report would be lost over it.
- * Postgres text holds neither NUL nor half of a surrogate pair.
- */
-function keepable(message: string): string {
-  return message
-    .slice(0, bounds.messageLength)
-    .replaceAll('\0', '\uFFFD')
-    .replace(/\p{Cs}/gu, '\uFFFD');
 }
 
 export function reportAnswerToWire(answer: ReportAnswer): ReportAnswerWire {

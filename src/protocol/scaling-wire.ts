@@ -26,26 +26,15 @@ export function scalingToWire(scaling: Scaling): ScalingWire {
   };
 }
 
-export function scalingFromWire(wire: ScalingWire): Scaling {
-  const { desired, current, min, max, waiting, reason, queues, provisioner } = wire;
+export function scalingFromWire({ queues, provisioner, ...scaling }: ScalingWire): Scaling {
+  const { last_asked_at: lastAskedAt, failing_since: failingSince, ...asked } = provisioner;
   return {
-    desired,
-    current,
-    min,
-    max,
-    waiting,
-    reason,
-    queues: queues.map((queue) => ({
-      queue: queue.queue,
-      due: queue.due,
-      waiting: queue.waiting,
-      heldUpBy: queue.held_up_by,
-    })),
+    ...scaling,
+    queues: queues.map(({ held_up_by: heldUpBy, ...queue }) => ({ ...queue, heldUpBy })),
     provisioner: {
-      kind: provisioner.kind,
-      lastAskedAt: timestampOrNullFromWire(provisioner.last_asked_at),
-      failingSince: timestampOrNullFromWire(provisioner.failing_since),
-      error: provisioner.error,
+      ...asked,
+      lastAskedAt: timestampOrNullFromWire(lastAskedAt),
+      failingSince: timestampOrNullFromWire(failingSince),
     },
   };
 }

@@ -43,13 +43,12 @@ export function seriesToWire({ queue, from, to, stepSeconds, times, values }: Se
   };
 }
 
-export function seriesFromWire(wire: SeriesWire): Series {
+export function seriesFromWire({ step_seconds: stepSeconds, ...series }: SeriesWire): Series {
   return {
-    queue: wire.queue,
-    from: timestampFromWire(wire.from),
-    to: timestampFromWire(wire.to),
-    stepSeconds: wire.step_seconds,
-    times: wire.times.map(timestampFromWire),
-    values: wire.values,
+    ...series,
+    from: timestampFromWire(series.from),
+    to: timestampFromWire(series.to),
+    stepSeconds,
+    times: series.times.map(timestampFromWire),
   };
 }

@@ -1,5 +1,7 @@
 import { Type, type Static } from 'typebox';
 import { nullable } from './common-schema.js';
+import { queueSchema } from './queues-schema.js';
+import { workerSchema } from './workers-schema.js';
 
 const depthSchema = Type.Object({
   depth: Type.Integer(),
@@ -15,6 +17,7 @@ export const statisticsSchema = Type.Object(
           'Tasks that are due and not taken, by effective priority; right to the last few seconds',
       },
     ),
+    running: Type.Integer({ description: 'Tasks that run now; right to the last few seconds' }),
     workers: Type.Object({
       active: Type.Integer(),
       draining: Type.Integer(),
@@ -45,3 +48,27 @@ export const statisticsSchema = Type.Object(
   { title: 'Statistics' },
 );
 export type StatisticsWire = Static<typeof statisticsSchema>;
+
+const totalCountSchema = Type.Integer({ description: 'How many there are, also those not listed' });
+
+export const attentionSchema = Type.Object(
+  {
+    queues: Type.Object(
+      {
+        items: Type.Array(queueSchema, { description: 'The worst 20, the worst first' }),
+        total_count: totalCountSchema,
+      },
+      {
+        description:
+          'Queues that are stopped by their circuit, paused or recovering, whose settings are not in force, ' +
+          'or whose oldest task has waited for 10 minutes',
+      },
+    ),
+    workers: Type.Object(
+      { items: Type.Array(workerSchema), total_count: totalCountSchema },
+      { description: 'Workers that are suspended: 20 of them at most' },
+    ),
+  },
+  { title: 'Attention' },
+);
+export type AttentionWire = Static<typeof attentionSchema>;

@@ -1,17 +1,20 @@
-import type { Statistics } from './statistics-api.js';
-import type { StatisticsWire } from './statistics-schema.js';
+import { queueFromWire, queueToWire } from './queues-wire.js';
+import type { Attention, Statistics } from './statistics-api.js';
+import type { AttentionWire, StatisticsWire } from './statistics-schema.js';
+import { workerFromWire, workerToWire } from './workers-wire.js';
 
 type Depth = Statistics['queues']['high'];
 type DepthWire = StatisticsWire['queues']['high'];
 
 export function statisticsToWire(statistics: Statistics): StatisticsWire {
-  const { queues, workers, age, throughput, admission, recovery } = statistics;
+  const { queues, running, workers, age, throughput, admission, recovery } = statistics;
   return {
     queues: {
       high: depthToWire(queues.high),
       medium: depthToWire(queues.medium),
       low: depthToWire(queues.low),
     },
+    running,
     workers: {
       active: workers.active,
       draining: workers.draining,
@@ -39,20 +42,16 @@ export function statisticsToWire(statistics: Statistics): StatisticsWire {
 }
 
 export function statisticsFromWire(wire: StatisticsWire): Statistics {
-  const { queues, workers, age, throughput, admission, recovery } = wire;
+  const { queues, running, age, throughput, admission, recovery } = wire;
+  const { total_capacity: totalCapacity, used_capacity: usedCapacity, ...workers } = wire.workers;
   return {
     queues: {
       high: depthFromWire(queues.high),
       medium: depthFromWire(queues.medium),
       low: depthFromWire(queues.low),
     },
-    workers: {
-      active: workers.active,
-      draining: workers.draining,
-      dead: workers.dead,
-      totalCapacity: workers.total_capacity,
-      usedCapacity: workers.used_capacity,
-    },
+    running,
+    workers: { ...workers, totalCapacity, usedCapacity },
     age: {
       p50Seconds: age.p50_seconds,
       p95Seconds: age.p95_seconds,
@@ -69,6 +68,20 @@ export function statisticsFromWire(wire: StatisticsWire): Statistics {
       timeoutsLastHour: recovery.timeouts_last_hour,
       reofferedLastHour: recovery.reoffered_last_hour,
     },
+  };
+}
+
+export function attentionToWire({ queues, workers }: Attention): AttentionWire {
+  return {
+    queues: { items: queues.items.map(queueToWire), total_count: queues.totalCount },
+    workers: { items: workers.items.map(workerToWire), total_count: workers.totalCount },
+  };
+}
+
+export function attentionFromWire({ queues, workers }: AttentionWire): Attention {
+  return {
+    queues: { items: queues.items.map(queueFromWire), totalCount: queues.total_count },
+    workers: { items: workers.items.map(workerFromWire), totalCount: workers.total_count },
   };
 }
 

@@ -1,4 +1,40 @@
+import type { AuditFilter } from './audit-api.js';
+import { listAuditQuerySchema } from './audit-schema.js';
+import { auditFields, auditFilterFromWire, auditQueryToWire } from './audit-wire.js';
 import type { TSchema } from 'typebox';
+import { alertDraftSchema, alertSilenceSchema, listAlertsQuerySchema } from './alerts-schema.js';
+import {
+  alertDraftFields,
+  alertDraftFromWire,
+  alertDraftToWire,
+  alertFilterFields,
+  alertFilterToWire,
+  alertSilenceFields,
+  alertSilenceFromWire,
+  alertSilenceToWire,
+} from './alerts-wire.js';
+import type { BulkReplay, BulkReprioritise, BulkRequest, TaskCountRequest } from './bulk-api.js';
+import {
+  cancelTasksSchema,
+  countTasksQuerySchema,
+  replayTasksSchema,
+  reprioritiseTasksSchema,
+} from './bulk-schema.js';
+import {
+  bulkFilterFromWire,
+  bulkReplayFromWire,
+  bulkReprioritiseFromWire,
+  bulkRequestFromWire,
+  cancelTasksFields,
+  cancelTasksToWire,
+  countRequestFromWire,
+  countTasksFields,
+  countTasksToWire,
+  replayTasksFields,
+  replayTasksToWire,
+  reprioritiseTasksFields,
+  reprioritiseTasksToWire,
+} from './bulk-wire.js';
 import { compileCheck, type Check } from './compile-check.js';
 import type { DeadLetterFilter, DeadLetterReplay } from './dead-letters-api.js';
 import {
@@ -41,27 +77,27 @@ import {
 } from './queues-wire.js';
 import { seriesQuerySchema } from './series-schema.js';
 import { seriesFields, seriesRequestFromWire, seriesRequestToWire } from './series-wire.js';
-import type { ListRequest } from './tasks-api.js';
+import type { ListRequest, TaskFilter, TaskSearch } from './tasks-api.js';
 import {
   listTasksQuerySchema,
   replaySchema,
   taskChangeSchema,
-  taskFilterSchema,
-  type TaskFilterWire,
+  type TaskSearchWire,
 } from './tasks-schema.js';
 import {
-  filterFields,
   includeFromWire,
   listFields,
   pageFields,
   replayFields,
   replayFromWire,
   replayToWire,
+  searchFields,
   taskChangeFields,
   taskChangeFromWire,
   taskChangeToWire,
   taskFilterFromWire,
-  taskFilterToWire,
+  taskSearchFromWire,
+  taskSearchToWire,
 } from './tasks-wire.js';
 import { registrationSchema } from './workers-schema.js';
 import { registrationFields, registrationFromWire, registrationToWire } from './workers-wire.js';
@@ -100,22 +136,47 @@ interface ListWire {
   readonly include?: string;
 }
 
-export const readTaskFilter = strictly({
-  fields: filterFields,
-  schema: taskFilterSchema,
-  write: taskFilterToWire,
-  read: taskFilterFromWire,
+export const readTaskCount = strictly({
+  fields: countTasksFields,
+  schema: countTasksQuerySchema,
+  write: ([filter, request]: readonly [TaskFilter, TaskCountRequest]) =>
+    countTasksToWire(filter, request),
+  read: (wire) => [taskFilterFromWire(wire), countRequestFromWire(wire)] as const,
+});
+
+export const readCancelTasks = strictly({
+  fields: cancelTasksFields,
+  schema: cancelTasksSchema,
+  write: ([filter, request]: readonly [TaskFilter, BulkRequest]) =>
+    cancelTasksToWire(filter, request),
+  read: (wire) => [bulkFilterFromWire(wire), bulkRequestFromWire(wire)] as const,
+});
+
+export const readReplayTasks = strictly({
+  fields: replayTasksFields,
+  schema: replayTasksSchema,
+  write: ([filter, request]: readonly [TaskFilter, BulkReplay]) =>
+    replayTasksToWire(filter, request),
+  read: (wire) => [bulkFilterFromWire(wire), bulkReplayFromWire(wire)] as const,
+});
+
+export const readReprioritiseTasks = strictly({
+  fields: reprioritiseTasksFields,
+  schema: reprioritiseTasksSchema,
+  write: ([filter, request]: readonly [TaskFilter, BulkReprioritise]) =>
+    reprioritiseTasksToWire(filter, request),
+  read: (wire) => [bulkFilterFromWire(wire), bulkReprioritiseFromWire(wire)] as const,
 });
 
 /** Of lists: what a task must be is optional there. */
 export const readTaskList = strictly({
-  fields: { ...filterFields, ...listFields },
+  fields: { ...searchFields, ...listFields },
   schema: listTasksQuerySchema,
-  write: ([filter, page]: readonly [Parameters<typeof taskFilterToWire>[0], ListRequest]) => ({
-    ...taskFilterToWire(filter),
+  write: ([filter, page]: readonly [TaskSearch, ListRequest]) => ({
+    ...taskSearchToWire(filter),
     ...(writeRequest(listFields, page) as ListWire),
   }),
-  read: (wire: TaskFilterWire & ListWire) => [taskFilterFromWire(wire), listOf(wire)] as const,
+  read: (wire: TaskSearchWire & ListWire) => [taskSearchFromWire(wire), listOf(wire)] as const,
 });
 
 export const readTaskChange = strictly({
@@ -194,11 +255,40 @@ export const readDeadLetterReplay = strictly({
     [deadLetterFilterFromWire(wire), deadLetterReplayFromWire(wire)] as const,
 });
 
+export const readAuditList = strictly({
+  fields: auditFields,
+  schema: listAuditQuerySchema,
+  write: ([filter, page]: readonly [AuditFilter, PageRequest]) => auditQueryToWire(filter, page),
+  read: (wire) =>
+    [auditFilterFromWire(wire), defined({ limit: wire.limit, cursor: wire.cursor })] as const,
+});
+
 export const readKeyDraft = strictly({
   fields: keyDraftFields,
   schema: keyDraftSchema,
   write: keyDraftToWire,
   read: keyDraftFromWire,
+});
+
+export const readAlertFilter = strictly({
+  fields: alertFilterFields,
+  schema: listAlertsQuerySchema,
+  write: alertFilterToWire,
+  read: (filter) => filter,
+});
+
+export const readAlertDraft = strictly({
+  fields: alertDraftFields,
+  schema: alertDraftSchema,
+  write: alertDraftToWire,
+  read: alertDraftFromWire,
+});
+
+export const readAlertSilence = strictly({
+  fields: alertSilenceFields,
+  schema: alertSilenceSchema,
+  write: alertSilenceToWire,
+  read: alertSilenceFromWire,
 });
 
 export const readRegistration = strictly({

@@ -26,7 +26,10 @@ export interface TaskDraft {
   readonly cost?: Cost;
   readonly userId?: string;
   readonly tags?: readonly string[];
+  /** Any text. Absent: the trace of `traceparent`, or the task's own id. */
   readonly traceId?: string;
+  /** W3C trace context: the span that submits it. */
+  readonly traceparent?: string;
 }
 
 export interface Receipt {
@@ -36,7 +39,9 @@ export interface Receipt {
   readonly priority: Priority;
   readonly queuePosition: number | null;
   readonly estimatedWaitSeconds: number | null;
-  readonly traceId: string | null;
+  /** Null: unknown. */
+  readonly estimatedStartTime: Date | null;
+  readonly traceId: string;
   readonly createdAt: Date;
   /** False when the idempotency key already had this task. */
   readonly created: boolean;
@@ -84,8 +89,14 @@ export interface TaskView {
   readonly usage: Cost | null;
   readonly userId: string | null;
   readonly tags: readonly string[];
-  readonly traceId: string | null;
+  readonly traceId: string;
   readonly currentStateDurationSeconds: number;
+  /** Of the present or last attempt, from its start; null when no attempt has started. */
+  readonly executionDurationSeconds: number | null;
+  /** Attempts that went back without costing a retry, because the service pushed back. */
+  readonly deferrals: number;
+  /** Times that a worker took the task and never started it. */
+  readonly returns: number;
   /** Only when asked for. */
   readonly history?: TaskHistory;
 }
@@ -149,6 +160,8 @@ export interface Explanation {
   readonly queuePosition: number | null;
   /** Null: unknown. */
   readonly estimatedWaitSeconds: number | null;
+  /** Now and the estimated wait. */
+  readonly estimatedStartTime: Date | null;
   /** What is worth knowing but keeps it from nothing; absent when there is none. */
   readonly notes?: readonly string[];
 }
@@ -162,6 +175,20 @@ export interface TaskFilter {
   readonly tag?: string;
   /** What the caller reaches; never a part of a request. */
   readonly within?: Confinement;
+}
+
+/** Of a list alone. */
+export interface TaskSearch extends TaskFilter {
+  /**
+   * Its parameters hold this text: a plain part of their JSON, capitals and all. One page looks at a bounded number of
+   * tasks and bytes.
+   */
+  readonly text?: string;
+}
+
+export interface TaskPage extends Page<ListedTask> {
+  /** All matches that were submitted later are in this page or an earlier one; null: all tasks were looked at. */
+  readonly searchedBackTo: Date | null;
 }
 
 export interface Cancellation {
@@ -189,9 +216,8 @@ export interface TaskApi {
   waitForTask(taskId: TaskId, timeoutMs: number, signal?: AbortSignal): Promise<TaskView>;
   explainTask(taskId: TaskId): Promise<Explanation>;
   /** A page ends early, with a cursor, when it passes 8 MiB. */
-  listTasks(filter: TaskFilter, page?: ListRequest): Promise<Page<ListedTask>>;
+  listTasks(filter: TaskSearch, page?: ListRequest): Promise<TaskPage>;
   cancelTask(taskId: TaskId): Promise<Cancellation>;
-  cancelTasks(filter: TaskFilter): Promise<{ readonly cancelled: number }>;
   /** The receipt, for a key that may not read. */
   changeTask(taskId: TaskId, change: TaskChange): Promise<TaskView | Receipt>;
   replayTask(taskId: TaskId, request?: ReplayRequest): Promise<TaskView>;

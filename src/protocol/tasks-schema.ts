@@ -1,4 +1,4 @@
-import { Type, type Static } from 'typebox';
+import { Type, type Static, type TObject } from 'typebox';
 import { bounds } from './bounds.js';
 import {
   costSchema,
@@ -17,10 +17,12 @@ import {
   timestampSchema,
   uuidSchema,
 } from './common-schema.js';
+import { traceparentPattern } from './patterns.js';
 import { problemSchema } from './problem-schema.js';
 import { waitReasonKinds } from './tasks-api.js';
 
 const oneYearSeconds = 31_536_000;
+const exampleTraceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
 
 export const taskDraftSchema = request(
   'TaskDraft',
@@ -93,7 +95,16 @@ export const taskDraftSchema = request(
         description: 'To find it by',
       }),
     ),
-    trace_id: Type.Optional(textSchema('Carried through; or from the traceparent header')),
+    trace_id: Type.Optional(
+      textSchema('To find its log lines by; that of traceparent, or its own id, when absent'),
+    ),
+    traceparent: Type.Optional(
+      Type.String({
+        pattern: traceparentPattern,
+        description: 'W3C trace context: the span that submits it; or the traceparent header',
+        examples: [exampleTraceparent],
+      }),
+    ),
   },
   {
     description: `A task to submit: at most ${bounds.taskBytes / 1024} KiB of JSON.`,
@@ -120,7 +131,9 @@ export const batchSchema = request(
 export const submitHeadersSchema = Type.Object({
   'idempotency-key': Type.Optional(textSchema('Stands for idempotency_key in the body')),
   traceparent: Type.Optional(
-    Type.String({ description: 'W3C trace context; gives trace_id when the body has none' }),
+    Type.String({
+      description: 'Stands for traceparent in the body; ignored when it is not well-formed',
+    }),
   ),
 });
 
@@ -137,7 +150,10 @@ export const receiptSchema = Type.Object(
       }),
     ),
     estimated_wait_seconds: nullable(Type.Number({ description: 'Null when unknown' })),
-    trace_id: nullable(Type.String()),
+    estimated_start_time: nullable(
+      timestampSchema('Now and the estimated wait; null when unknown'),
+    ),
+    trace_id: Type.String(),
     created_at: timestampSchema('When it was accepted'),
   },
   { title: 'Receipt' },
@@ -236,9 +252,19 @@ export const taskSchema = Type.Object(
     usage: nullable(costSchema('Units that it did cost')),
     user_id: nullable(Type.String()),
     tags: Type.Array(Type.String()),
-    trace_id: nullable(Type.String()),
+    trace_id: Type.String({ description: 'As submitted; else that of traceparent, or its own id' }),
     eligible_at: timestampSchema('When it could first be taken: age and order count from it'),
     current_state_duration_seconds: Type.Number(),
+    execution_duration_seconds: nullable(
+      Type.Number({
+        description: 'How long the present or last attempt has run; null before the first',
+      }),
+    ),
+    deferrals: Type.Integer({
+      description:
+        'Attempts that went back without costing a retry, because the service pushed back',
+    }),
+    returns: Type.Integer({ description: 'Times that a worker took it and never started it' }),
     state_history: Type.Optional(
       Type.Array(stateChangeSchema, { description: 'Oldest first; with include=history' }),
     ),
@@ -262,7 +288,15 @@ export const listedTaskSchema = Type.Object(
 export type ListedTaskWire = Static<typeof listedTaskSchema>;
 
 export const taskPageSchema = Type.Object(
-  { items: Type.Array(listedTaskSchema), next_cursor: nextCursorSchema },
+  {
+    items: Type.Array(listedTaskSchema),
+    next_cursor: nextCursorSchema,
+    searched_back_to: nullable(
+      timestampSchema(
+        'All matches that were submitted later are in this page or an earlier one; null: all tasks were looked at',
+      ),
+    ),
+  },
   { title: 'TaskPage' },
 );
 export type TaskPageWire = Static<typeof taskPageSchema>;
@@ -287,7 +321,7 @@ export const includeProperties = {
   ),
 };
 
-const filterProperties = {
+export const filterProperties = {
   status: Type.Optional(taskStateSchema),
   queue: Type.Optional(nameSchema('Of this queue')),
   task_type: Type.Optional(nameSchema('Of this type')),
@@ -296,17 +330,24 @@ const filterProperties = {
   tag: Type.Optional(textSchema('With this tag', bounds.nameLength)),
 };
 
-export const taskFilterSchema = request('TaskFilter', filterProperties, {
-  minProperties: 1,
-  examples: [{ queue: 'gpt-4o', status: 'pending' }],
-});
-export type TaskFilterWire = Static<typeof taskFilterSchema>;
+export type TaskFilterWire = Static<TObject<typeof filterProperties>>;
 
 export const listTasksQuerySchema = request('ListTasksQuery', {
   ...filterProperties,
+  text: Type.Optional(
+    textSchema(
+      'Whose parameters hold this text: a plain part of their JSON, capitals and all. One page looks at 10,000 tasks ' +
+        'and 16 MiB of parameters at most',
+      bounds.searchedTextLength,
+    ),
+  ),
   ...pageProperties,
   ...includeProperties,
 });
+export type TaskSearchWire = Omit<
+  Static<typeof listTasksQuerySchema>,
+  'limit' | 'cursor' | 'include'
+>;
 
 export const explanationSchema = Type.Object(
   {
@@ -330,6 +371,9 @@ export const explanationSchema = Type.Object(
       }),
     ),
     estimated_wait_seconds: nullable(Type.Number({ description: 'Null when unknown' })),
+    estimated_start_time: nullable(
+      timestampSchema('Now and the estimated wait; null when unknown'),
+    ),
     notes: Type.Optional(
       Type.Array(Type.String(), {
         description: 'What is worth knowing but keeps it from nothing; absent when there is none',
@@ -350,11 +394,6 @@ export const cancellationSchema = Type.Object(
   { title: 'Cancellation' },
 );
 export type CancellationWire = Static<typeof cancellationSchema>;
-
-export const cancelledSchema = Type.Object(
-  { cancelled: Type.Integer({ description: 'How many were cancelled' }) },
-  { title: 'Cancelled' },
-);
 
 export const taskChangeSchema = request(
   'TaskChange',

@@ -26,6 +26,8 @@ import type {
   TaskChange,
   TaskDraft,
   TaskFilter,
+  TaskPage,
+  TaskSearch,
   TaskView,
 } from './tasks-api.js';
 import type {
@@ -35,6 +37,7 @@ import type {
   CancellationWire,
   ExplanationWire,
   ListedTaskWire,
+  TaskSearchWire,
   ReceiptWire,
   ReplayWire,
   StateChangeWire,
@@ -65,6 +68,7 @@ export function taskDraftFromWire(wire: TaskDraftWire): TaskDraft {
     userId: wire.user_id,
     tags: wire.tags,
     traceId: wire.trace_id,
+    traceparent: wire.traceparent,
   });
 }
 
@@ -86,6 +90,7 @@ export const draftFields = {
   userId: 'user_id',
   tags: 'tags',
   traceId: 'trace_id',
+  traceparent: 'traceparent',
 } as const satisfies FieldsOf<TaskDraft>;
 
 export function taskDraftToWire(draft: TaskDraft): TaskDraftWire {
@@ -100,6 +105,7 @@ export function receiptToWire(receipt: Receipt): ReceiptWire {
     priority: receipt.priority,
     queue_position: receipt.queuePosition,
     estimated_wait_seconds: receipt.estimatedWaitSeconds,
+    estimated_start_time: timestampOrNullToWire(receipt.estimatedStartTime),
     trace_id: receipt.traceId,
     created_at: timestampToWire(receipt.createdAt),
   };
@@ -113,6 +119,7 @@ export function receiptFromWire(wire: ReceiptWire, created: boolean): Receipt {
     priority: wire.priority,
     queuePosition: wire.queue_position,
     estimatedWaitSeconds: wire.estimated_wait_seconds,
+    estimatedStartTime: timestampOrNullFromWire(wire.estimated_start_time),
     traceId: wire.trace_id,
     createdAt: timestampFromWire(wire.created_at),
     created,
@@ -175,6 +182,9 @@ export function listedTaskToWire(task: ListedTask): ListedTaskWire {
     trace_id: task.traceId,
     eligible_at: timestampToWire(task.eligibleAt),
     current_state_duration_seconds: task.currentStateDurationSeconds,
+    execution_duration_seconds: task.executionDurationSeconds,
+    deferrals: task.deferrals,
+    returns: task.returns,
     state_history: task.history?.states.map(stateChangeToWire),
     attempts: task.history?.attempts.map(attemptToWire),
   });
@@ -184,7 +194,7 @@ export function taskFromWire(wire: TaskWire): TaskView {
   return { ...listedTaskFromWire(wire), parameters: wire.parameters, result: wire.result };
 }
 
-export function listedTaskFromWire(wire: ListedTaskWire): ListedTask {
+function listedTaskFromWire(wire: ListedTaskWire): ListedTask {
   return defined({
     taskId: taskIdFromWire(wire.task_id),
     taskType: wire.task_type,
@@ -219,6 +229,9 @@ export function listedTaskFromWire(wire: ListedTaskWire): ListedTask {
     tags: wire.tags,
     traceId: wire.trace_id,
     currentStateDurationSeconds: wire.current_state_duration_seconds,
+    executionDurationSeconds: wire.execution_duration_seconds,
+    deferrals: wire.deferrals,
+    returns: wire.returns,
     history:
       wire.state_history === undefined || wire.attempts === undefined
         ? undefined
@@ -291,11 +304,24 @@ function attemptFromWire(wire: AttemptWire): AttemptView {
   });
 }
 
-export function taskPageToWire(page: Page<ListedTask>): TaskPageWire {
-  return { items: page.items.map(listedTaskToWire), next_cursor: page.nextCursor };
+export function taskPageToWire(page: TaskPage): TaskPageWire {
+  return {
+    items: page.items.map(listedTaskToWire),
+    next_cursor: page.nextCursor,
+    searched_back_to: timestampOrNullToWire(page.searchedBackTo),
+  };
 }
 
-export function taskPageFromWire(wire: TaskPageWire): Page<ListedTask> {
+export function taskPageFromWire(wire: TaskPageWire): TaskPage {
+  return {
+    ...listedTasksFromWire(wire),
+    searchedBackTo: timestampOrNullFromWire(wire.searched_back_to),
+  };
+}
+
+export function listedTasksFromWire(
+  wire: Pick<TaskPageWire, 'items' | 'next_cursor'>,
+): Page<ListedTask> {
   return { items: wire.items.map(listedTaskFromWire), nextCursor: wire.next_cursor };
 }
 
@@ -343,6 +369,19 @@ export function taskFilterToWire(filter: TaskFilter): TaskFilterWire {
   return writeRequest(filterFields, filter) as TaskFilterWire;
 }
 
+export const searchFields = {
+  ...filterFields,
+  text: 'text',
+} as const satisfies FieldsOf<Omit<TaskSearch, 'within'>>;
+
+export function taskSearchToWire(search: TaskSearch): TaskSearchWire {
+  return writeRequest(searchFields, search) as TaskSearchWire;
+}
+
+export function taskSearchFromWire(wire: TaskSearchWire): TaskSearch {
+  return { ...taskFilterFromWire(wire), ...defined({ text: wire.text }) };
+}
+
 export function explanationToWire(explanation: Explanation): ExplanationWire {
   return defined({
     task_id: explanation.taskId,
@@ -356,6 +395,7 @@ export function explanationToWire(explanation: Explanation): ExplanationWire {
     ),
     queue_position: explanation.queuePosition,
     estimated_wait_seconds: explanation.estimatedWaitSeconds,
+    estimated_start_time: timestampOrNullToWire(explanation.estimatedStartTime),
     notes: explanation.notes?.slice(),
   });
 }
@@ -373,6 +413,7 @@ export function explanationFromWire(wire: ExplanationWire): Explanation {
     ),
     queuePosition: wire.queue_position,
     estimatedWaitSeconds: wire.estimated_wait_seconds,
+    estimatedStartTime: timestampOrNullFromWire(wire.estimated_start_time),
     notes: wire.notes,
   });
 }

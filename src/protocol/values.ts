@@ -1,5 +1,12 @@
 import type { FieldError } from '../domain/errors.js';
-import { labelPattern, namePattern, patternMeanings, uuidPattern } from './patterns.js';
+import {
+  labelMeaning,
+  labelPattern,
+  nameMeaning,
+  namePattern,
+  uuidMeaning,
+  uuidPattern,
+} from './patterns.js';
 import { invalidRequest } from './problem-wire.js';
 
 /**
@@ -11,19 +18,25 @@ export function checkName(path: string, name: unknown): string {
 }
 
 export function checkId(path: string, id: unknown): string {
-  return checked(id, patternErrors(path, id, uuidPattern));
+  return checked(id, patternErrors(path, id, uuidPattern, uuidMeaning));
 }
 
 export function checkText(path: string, text: unknown): string {
-  return checked(text, patternErrors(path, text, '.'));
+  return checked(text, patternErrors(path, text, '.', 'must not be empty'));
+}
+
+/** Of a person, in whatever script. */
+export function checkPerson(path: string, name: unknown): string {
+  const message = 'must have 1 to 200 characters, none of them a control character';
+  return checked(name, patternErrors(path, name, String.raw`^\P{Cc}{1,200}$`, message));
 }
 
 export function nameErrors(path: string, name: unknown): FieldError[] {
-  return patternErrors(path, name, namePattern);
+  return patternErrors(path, name, namePattern, nameMeaning);
 }
 
 export function labelErrors(path: string, label: unknown): FieldError[] {
-  return patternErrors(path, label, labelPattern);
+  return patternErrors(path, label, labelPattern, labelMeaning);
 }
 
 export function checkWhole(path: string, value: unknown, min: number, max: number): void {
@@ -42,10 +55,14 @@ function wholeFault(value: unknown, min: number, max: number): string | null {
   return Number(value) > max ? `must be <= ${max}` : null;
 }
 
-function patternErrors(path: string, value: unknown, pattern: string): FieldError[] {
+function patternErrors(
+  path: string,
+  value: unknown,
+  pattern: string,
+  message: string,
+): FieldError[] {
   if (typeof value !== 'string') return [{ path, message: 'must be a string' }];
-  if (new RegExp(pattern, 'u').test(value)) return [];
-  return [{ path, message: patternMeanings.get(pattern) ?? 'must not be empty' }];
+  return new RegExp(pattern, 'u').test(value) ? [] : [{ path, message }];
 }
 
 function checked(value: unknown, errors: readonly FieldError[]): string {

@@ -53,6 +53,9 @@ const task: TaskView = {
   tags: ['t'],
   traceId: 'tr',
   currentStateDurationSeconds: 1.5,
+  executionDurationSeconds: 1.5,
+  deferrals: 2,
+  returns: 1,
   history: {
     states: [
       { state: 'queued', at },
@@ -174,6 +177,7 @@ describe('the wire', () => {
       userId: optional(fc.string()),
       tags: optional(fc.array(fc.string())),
       traceId: optional(fc.string()),
+      traceparent: optional(fc.string()),
     });
     fc.assert(
       fc.property(drafts, (members) => {

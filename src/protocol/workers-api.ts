@@ -57,8 +57,12 @@ export interface ClaimedTask {
   readonly effectivePriority: Priority;
   readonly retryCount: number;
   readonly workflowId: string | null;
-  readonly traceId: string | null;
+  readonly traceId: string;
+  /** W3C trace context with the span that submitted it. Null: its submit named none. */
+  readonly traceparent: string | null;
   readonly deadline: Date;
+  /** How long it could have been taken before: since it was eligible, or since it came back to its queue. */
+  readonly waitedSeconds: number;
 }
 
 export interface PollAnswer {
@@ -110,6 +114,10 @@ export interface Heartbeat {
   readonly maxCapacity?: number;
   readonly memoryUsage?: number;
   readonly eventLoopDelayMs?: number;
+  /** Cores that it uses: 1 is one core. */
+  readonly cpuUsage?: number;
+  /** Attempts that failed in a row, up to the last one. Absent: none. */
+  readonly consecutiveFailures?: number;
   readonly health?: JsonObject;
 }
 
@@ -150,8 +158,16 @@ export interface WorkerView {
   readonly queues: readonly string[] | null;
   readonly capacity: number;
   readonly currentLoad: number;
+  /** Tasks that it could take now. */
+  readonly availableCapacity: number;
   readonly memoryUsage: number | null;
   readonly eventLoopDelayMs: number | null;
+  /** Cores that it used since the heartbeat before: 1 is one core. */
+  readonly cpuUsage: number | null;
+  /** Attempts that failed in a row, up to the last one. */
+  readonly consecutiveFailures: number;
+  /** Null: it was not asked to leave. */
+  readonly drainRequestedAt: Date | null;
   readonly registeredAt: Date;
   readonly lastHeartbeatAt: Date;
   /**
@@ -161,8 +177,16 @@ export interface WorkerView {
   readonly benchedUntil: Date | null;
 }
 
+/** One worker, seen closely. */
+export interface WorkerDetail extends WorkerView {
+  /** What it holds, up to 100 tasks. */
+  readonly currentTasks: readonly TaskId[];
+  /** What else its last heartbeat showed. */
+  readonly health: JsonObject | null;
+}
+
 export interface FleetApi {
   listWorkers(page?: PageRequest): Promise<Page<WorkerView>>;
-  getWorker(workerId: WorkerId): Promise<WorkerView>;
+  getWorker(workerId: WorkerId): Promise<WorkerDetail>;
   drainWorker(workerId: WorkerId): Promise<WorkerView>;
 }

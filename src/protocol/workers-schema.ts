@@ -126,8 +126,14 @@ const claimedTaskSchema = Type.Object(
     effective_priority: prioritySchema,
     retry_count: Type.Integer(),
     workflow_id: nullable(Type.String()),
-    trace_id: nullable(Type.String()),
+    trace_id: Type.String({ description: 'As submitted; else that of traceparent, or its own id' }),
+    traceparent: Type.Optional(
+      Type.String({ description: 'W3C trace context of its submit; absent when it named none' }),
+    ),
     deadline: timestampSchema('When the attempt times out'),
+    waited_seconds: Type.Number({
+      description: 'Since it could be taken; at a later attempt since it came back to its queue',
+    }),
   },
   { title: 'ClaimedTask' },
 );
@@ -310,6 +316,16 @@ export const heartbeatSchema = request(
       Type.Number({ minimum: 0, maximum: 1e15, description: 'In use, as a share of its limit' }),
     ),
     event_loop_delay_ms: Type.Optional(Type.Number({ minimum: 0, maximum: 1e9 })),
+    cpu_usage: Type.Optional(
+      Type.Number({ minimum: 0, maximum: 1e6, description: 'Cores that it uses: 1 is one core' }),
+    ),
+    consecutive_failures: Type.Optional(
+      Type.Integer({
+        minimum: 0,
+        maximum: 1_000_000_000,
+        description: 'Attempts that failed in a row, up to the last one; absent: none',
+      }),
+    ),
     health: Type.Optional(jsonObjectSchema('Whatever else it wants to show')),
   },
   { examples: [{ current_load: 1, status: 'active', current_tasks: [exampleTaskId] }] },
@@ -332,32 +348,49 @@ export const acknowledgedSchema = Type.Object(
   { title: 'Acknowledged' },
 );
 
-export const workerSchema = Type.Object(
-  {
-    worker_id: uuidSchema('The worker'),
-    name: nullable(Type.String()),
-    host: nullable(Type.String()),
-    version: nullable(Type.String()),
-    status: Type.Enum(['active', 'draining', 'dead']),
-    capabilities: Type.Array(Type.String()),
-    task_types: nullable(Type.Array(Type.String(), { description: 'Null: every type' })),
-    queues: nullable(Type.Array(Type.String(), { description: 'Null: every queue' })),
-    capacity: Type.Integer(),
-    current_load: Type.Number(),
-    memory_usage: nullable(Type.Number()),
-    event_loop_delay_ms: nullable(Type.Number()),
-    registered_at: timestampSchema('When it came'),
-    last_heartbeat_at: timestampSchema('When it was last heard of'),
-    benched_until: nullable(
-      timestampSchema(
-        'It fails while others succeed and gets nothing until then; in the past: it is tried with ' +
-          '3 tasks at a time until one succeeds. Null: it is trusted',
-      ),
+const workerProperties = {
+  worker_id: uuidSchema('The worker'),
+  name: nullable(Type.String()),
+  host: nullable(Type.String()),
+  version: nullable(Type.String({ description: 'Which release of its code it runs' })),
+  status: Type.Enum(['active', 'draining', 'dead']),
+  capabilities: Type.Array(Type.String()),
+  task_types: nullable(Type.Array(Type.String(), { description: 'Null: every type' })),
+  queues: nullable(Type.Array(Type.String(), { description: 'Null: every queue' })),
+  capacity: Type.Integer(),
+  current_load: Type.Number({ description: 'Tasks that it runs' }),
+  available_capacity: Type.Integer({ description: 'Tasks that it could take now' }),
+  memory_usage: nullable(Type.Number({ description: 'In use, as a share of its limit' })),
+  event_loop_delay_ms: nullable(Type.Number()),
+  cpu_usage: nullable(
+    Type.Number({ description: 'Cores used since the heartbeat before: 1 is one core' }),
+  ),
+  consecutive_failures: Type.Integer({
+    description: 'Attempts that failed in a row, up to the last one',
+  }),
+  drain_requested_at: nullable(timestampSchema('When it was asked to leave')),
+  registered_at: timestampSchema('When it came'),
+  last_heartbeat_at: timestampSchema('When it was last heard of'),
+  benched_until: nullable(
+    timestampSchema(
+      'It is suspended: it fails while others succeed and gets nothing until then; in the past: it is ' +
+        'tried with 3 tasks at a time until one succeeds. Null: it is trusted',
     ),
-  },
-  { title: 'Worker' },
-);
+  ),
+};
+
+export const workerSchema = Type.Object(workerProperties, { title: 'Worker' });
 export type WorkerWire = Static<typeof workerSchema>;
+
+export const workerDetailSchema = Type.Object(
+  {
+    ...workerProperties,
+    current_tasks: Type.Array(Type.String(), { description: 'What it holds, up to 100 tasks' }),
+    health: nullable(jsonObjectSchema('What else its last heartbeat showed')),
+  },
+  { title: 'WorkerDetail' },
+);
+export type WorkerDetailWire = Static<typeof workerDetailSchema>;
 
 export const workerPageSchema = Type.Object(
   { items: Type.Array(workerSchema), next_cursor: nextCursorSchema },

@@ -21,6 +21,7 @@ import type {
   PollRequest,
   Registered,
   Registration,
+  WorkerDetail,
   WorkerOffer,
   WorkerView,
 } from './workers-api.js';
@@ -33,6 +34,7 @@ import type {
   PollWire,
   RegisteredWire,
   RegistrationWire,
+  WorkerDetailWire,
   WorkerPageWire,
   WorkerWire,
 } from './workers-schema.js';
@@ -143,7 +145,9 @@ function claimedTaskToWire(task: ClaimedTask): ClaimedTaskWire {
     retry_count: task.retryCount,
     workflow_id: task.workflowId,
     trace_id: task.traceId,
+    ...(task.traceparent === null ? {} : { traceparent: task.traceparent }),
     deadline: timestampToWire(task.deadline),
+    waited_seconds: task.waitedSeconds,
   };
 }
 
@@ -161,7 +165,9 @@ function claimedTaskFromWire(wire: ClaimedTaskWire): ClaimedTask {
     retryCount: wire.retry_count,
     workflowId: wire.workflow_id,
     traceId: wire.trace_id,
+    traceparent: wire.traceparent ?? null,
     deadline: timestampFromWire(wire.deadline),
+    waitedSeconds: wire.waited_seconds,
   };
 }
 
@@ -200,6 +206,8 @@ export function heartbeatFromWire(wire: HeartbeatWire): Heartbeat {
     maxCapacity: wire.max_capacity,
     memoryUsage: wire.memory_usage,
     eventLoopDelayMs: wire.event_loop_delay_ms,
+    cpuUsage: wire.cpu_usage,
+    consecutiveFailures: wire.consecutive_failures,
     health: wire.health,
   });
 }
@@ -215,6 +223,8 @@ export function heartbeatToWire(beat: Heartbeat): HeartbeatWire {
     max_capacity: beat.maxCapacity,
     memory_usage: beat.memoryUsage,
     event_loop_delay_ms: beat.eventLoopDelayMs,
+    cpu_usage: beat.cpuUsage,
+    consecutive_failures: beat.consecutiveFailures,
     health: beat.health,
   });
 }
@@ -248,12 +258,40 @@ export function workerToWire(worker: WorkerView): WorkerWire {
     queues: worker.queues?.slice() ?? null,
     capacity: worker.capacity,
     current_load: worker.currentLoad,
+    available_capacity: worker.availableCapacity,
     memory_usage: worker.memoryUsage,
     event_loop_delay_ms: worker.eventLoopDelayMs,
+    cpu_usage: worker.cpuUsage,
+    consecutive_failures: worker.consecutiveFailures,
+    drain_requested_at: timeOrNullToWire(worker.drainRequestedAt),
     registered_at: timestampToWire(worker.registeredAt),
     last_heartbeat_at: timestampToWire(worker.lastHeartbeatAt),
-    benched_until: worker.benchedUntil === null ? null : timestampToWire(worker.benchedUntil),
+    benched_until: timeOrNullToWire(worker.benchedUntil),
   };
+}
+
+export function workerDetailToWire(worker: WorkerDetail): WorkerDetailWire {
+  return {
+    ...workerToWire(worker),
+    current_tasks: worker.currentTasks.slice(),
+    health: worker.health,
+  };
+}
+
+export function workerDetailFromWire(wire: WorkerDetailWire): WorkerDetail {
+  return {
+    ...workerFromWire(wire),
+    currentTasks: wire.current_tasks.map(taskIdFromWire),
+    health: wire.health,
+  };
+}
+
+function timeOrNullToWire(time: Date | null): string | null {
+  return time === null ? null : timestampToWire(time);
+}
+
+function timeOrNullFromWire(time: string | null): Date | null {
+  return time === null ? null : timestampFromWire(time);
 }
 
 export function workerFromWire(wire: WorkerWire): WorkerView {
@@ -268,11 +306,15 @@ export function workerFromWire(wire: WorkerWire): WorkerView {
     queues: wire.queues,
     capacity: wire.capacity,
     currentLoad: wire.current_load,
+    availableCapacity: wire.available_capacity,
     memoryUsage: wire.memory_usage,
     eventLoopDelayMs: wire.event_loop_delay_ms,
+    cpuUsage: wire.cpu_usage,
+    consecutiveFailures: wire.consecutive_failures,
+    drainRequestedAt: timeOrNullFromWire(wire.drain_requested_at),
     registeredAt: timestampFromWire(wire.registered_at),
     lastHeartbeatAt: timestampFromWire(wire.last_heartbeat_at),
-    benchedUntil: wire.benched_until === null ? null : timestampFromWire(wire.benched_until),
+    benchedUntil: timeOrNullFromWire(wire.benched_until),
   };
 }
 

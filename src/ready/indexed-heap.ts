@@ -85,6 +85,39 @@ export class IndexedHeap<T extends Placed> {
     }
     return count;
   }
+
+  /** As `countFirst`, with the first item that does not satisfy the condition. */
+  splitFirst(isAmongThem: (item: T) => boolean): Split<T> {
+    const places = [0];
+    let count = 0;
+    let next: T | undefined;
+    for (let place = places.pop(); place !== undefined; place = places.pop()) {
+      const item = this.#items[place];
+      if (item === undefined) continue;
+      if (isAmongThem(item)) {
+        count += 1;
+        places.push(2 * place + 1, 2 * place + 2);
+      } else if (next === undefined || this.#isBefore(item, next)) {
+        next = item;
+      }
+    }
+    return { count, next };
+  }
+
+  /** At most so many items from all over the heap, each with how many it stands for. */
+  sample(most: number, visit: (item: T, count: number) => void): void {
+    const { length } = this.#items;
+    const taken = Math.min(length, most);
+    for (let n = 0; n < taken; n += 1) {
+      const item = this.#items[Math.floor((n * length) / taken)];
+      if (item !== undefined) visit(item, length / taken);
+    }
+  }
+}
+
+export interface Split<T> {
+  readonly count: number;
+  readonly next: T | undefined;
 }
 
 // Functions, not methods: a class with private methods takes 8 bytes more for each of its objects.

@@ -79,7 +79,7 @@ function restored(change: Partial<QueueChange>): Operation {
 /** Of 1.12 tokens that a full bucket of `ownLimit` has, or of 10. */
 function debtOf(tokens: number): Operation {
   const settled = { queue: 'a', reserved: { tokens: 0 }, usage: { requests: 0, tokens } };
-  return { kind: 'finish', finished: [{ taskId: firstIdAt(9), isByGrant: false, ...settled }] };
+  return { kind: 'finish', finished: [{ taskId: firstIdAt(9), isOfLast: false, ...settled }] };
 }
 
 function offered(

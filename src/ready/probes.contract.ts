@@ -133,7 +133,7 @@ export function describeProbes(make: () => Promise<ReadyQueueUnderTest>): void {
         const [running] = await bench.run();
         if (running === undefined) throw new Error('one runs');
         await bench.expectWait(null);
-        await bench.restore({ queues, running: [{ taskId: running, queue: 'q' }] });
+        await bench.restore({ queues, running: [{ taskId: running, grant: '1.1', queue: 'q' }] });
         await offerSome(2);
         expect(await bench.takeIds({ count: 9 })).toHaveLength(1);
         await bench.finish(running);

@@ -139,9 +139,12 @@ function restoring(world: World) {
   return fc.record({
     kind: fc.constant('restore' as const),
     behind,
-    running: fc.array(fc.record({ taskId, queue: fc.constantFrom(...world.queues) }), {
-      maxLength: 4,
-    }),
+    running: fc.array(
+      fc.record({ taskId, grant: fc.constant('none'), queue: fc.constantFrom(...world.queues) }),
+      {
+        maxLength: 4,
+      },
+    ),
     limits: someOrEach(world, world.shared, (names) => sharedLimit(names)),
     queues: someOrEach(world, world.queues, (names) => queueChange(world, names)),
     levels: fc.array(
@@ -193,8 +196,8 @@ function operationIn(world: World) {
   });
   const fed = fc.array(fc.record({ taskId, ageMs, cost }), { maxLength: 4 });
   const places = fc.array(fc.record({ lane, priority, ageMs }), { maxLength: 2 });
-  const isByGrant = fc.boolean();
-  const finished = fc.array(fc.record({ taskId, isByGrant, queue, reserved: cost, usage }), {
+  const isOfLast = fc.boolean();
+  const finished = fc.array(fc.record({ taskId, isOfLast, queue, reserved: cost, usage }), {
     maxLength: 16,
   });
   const request = takeRequest(world);
@@ -236,6 +239,7 @@ function operationIn(world: World) {
       }),
     },
     { weight: 8, arbitrary: fc.record({ kind: fc.constant('live' as const), queue }) },
+    { weight: 8, arbitrary: fc.record({ kind: fc.constant('survey' as const) }) },
     {
       weight: 16,
       arbitrary: fc.record({

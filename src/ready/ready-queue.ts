@@ -49,12 +49,8 @@ export interface ReadyQueue {
   confirm(grants: readonly Grant[]): Promise<void>;
   /** Postgres refused these: slot and probe come back, and tokens where that breaks no bound. */
   refund(grants: readonly Grant[]): Promise<void>;
-  /**
-   * No longer running, whatever the outcome: frees the slot, settles the real usage. `askedAgoMs`: how
-   * long ago their ends were asked for; of those without a grant, what was taken since is another taking, and
-   * goes on.
-   */
-  finish(finished: readonly Finished[], askedAgoMs?: number): Promise<void>;
+  /** No longer running, whatever the outcome: frees the slot, settles the real usage. */
+  finish(finished: readonly Finished[]): Promise<void>;
   /** Not to be taken any more: cancelled, expired or changed. */
   remove(taskIds: readonly TaskId[]): Promise<void>;
   /**
@@ -69,6 +65,11 @@ export interface ReadyQueue {
   /** Of every bucket that may have changed since `levels` was last asked, as of now. */
   levels(): Promise<readonly BucketLevel[]>;
   live(queue: string): Promise<LiveQueue>;
+  /**
+   * Every queue that has something waiting or running. A few steps for each of them, and never all at once:
+   * what changes meanwhile may be seen or not. `noteAge` hears of a sample of what waits.
+   */
+  survey(noteAge: NoteAge): Promise<readonly SurveyedQueue[]>;
   /** How many of its queue would be taken before it, counted up to `limit`; null: it does not wait. */
   position(taskId: TaskId, limit: number): Promise<number | null>;
   /**
@@ -192,13 +193,8 @@ export type TakeAnswer =
   /** Its contents are gone: nothing is taken until `restore`. */
   | { readonly kind: 'rebuild' };
 
-export interface Finished {
-  readonly taskId: TaskId;
-  /**
-   * No other taking of the task is finished by it, however late it is told. Absent: its lease is of a version
-   * that did not name it, and `askedAgoMs` has to do.
-   */
-  readonly grant?: string | undefined;
+/** Ends the taking with this grant, and no other one of the task, however late it is told. */
+export interface Finished extends Grant {
   readonly queue: string;
   readonly reserved: Cost;
   readonly usage: Cost | null;
@@ -249,11 +245,9 @@ export interface ReadyState extends Configuration {
   readonly behind: readonly Window[];
 }
 
-export interface Running {
-  readonly taskId: TaskId;
+/** Under the grant that its end will name. */
+export interface Running extends Grant {
   readonly queue: string;
-  /** As its end will say it, if it can. */
-  readonly grant?: string | undefined;
 }
 
 /** See `ownBucket` and `sharedBucket`. Below zero: in debt. */
@@ -287,6 +281,27 @@ export interface LiveQueue {
   /** Of its own limits and of those it shares, in the order of its settings. */
   readonly buckets: readonly LiveBucket[];
 }
+
+/** What keeps a queue from being taken from while something waits in it. `probes`: its circuit is half open. */
+export type HeldBackBy = 'pause' | 'probes' | 'max_concurrency' | 'rate_limit';
+
+export interface SurveyedQueue {
+  readonly queue: string;
+  /** By submitted priority. */
+  readonly depth: Readonly<Record<Priority, number>>;
+  /** By effective priority. */
+  readonly waiting: Readonly<Record<Priority, Waiting>>;
+  readonly running: number;
+  readonly heldBackBy: HeldBackBy | null;
+}
+
+export interface Waiting {
+  readonly count: number;
+  readonly oldestAgeMs: number | null;
+}
+
+/** An entry of the sample stands for so many; the priority is the effective one. */
+export type NoteAge = (priority: Priority, ageMs: number, count: number) => void;
 
 export interface LiveBucket extends BucketLevel {
   readonly limit: RateLimit;

@@ -17,8 +17,10 @@ import type {
   ConfiguredQueue,
   Finished,
   Grant,
+  HeldBackBy,
   LiveQueue,
   Newcomer,
+  NoteAge,
   Offer,
   OfferAnswer,
   OfferOutcome,
@@ -28,6 +30,7 @@ import type {
   ReadyQueue,
   ReadyState,
   Stretch,
+  SurveyedQueue,
   TakeAnswer,
   Taken,
   TakeRequest,
@@ -127,7 +130,7 @@ export class ReferenceReadyQueue implements ReadyQueue {
     this.#buckets = new Map();
     this.#configureAll(configuration);
     for (const { bucket, tokens } of levels) this.#buckets.get(bucket)?.restore(tokens);
-    for (const { taskId, queue, grant = '' } of running) {
+    for (const { taskId, queue, grant } of running) {
       if (this.#find(taskId) !== undefined) continue;
       const lane = { queue, taskType: 'unknown', capabilities: [] };
       const order = { eligibleAt: 0, orderedAt: 0, seq: 0, outSince: this.#nowMs() };
@@ -235,7 +238,7 @@ export class ReferenceReadyQueue implements ReadyQueue {
     const settlements = finished.map(({ taskId, grant, ...settlement }) => {
       const task = this.#find(taskId);
       const isOut = task !== undefined && task.state !== 'waiting' && !ended.includes(task);
-      const isEnded = isOut && (grant ?? task.grant) === task.grant;
+      const isEnded = isOut && grant === task.grant;
       if (isEnded) ended.push(task);
       return { ...settlement, isEnded };
     });
@@ -306,6 +309,50 @@ export class ReferenceReadyQueue implements ReadyQueue {
         return [{ bucket, tokens, limit, used, countedMs }];
       }),
     };
+  }
+
+  async survey(noteAge: NoteAge): Promise<readonly SurveyedQueue[]> {
+    const names = new Set(
+      this.#tasks.filter(({ state }) => state !== 'taken').map(({ queue }) => queue),
+    );
+    return Promise.all(
+      [...names].map(async (name) => {
+        const { depth, running } = await this.live(name);
+        const waiting = this.#waitingIn(name);
+        for (const task of waiting) {
+          noteAge(this.#effective(task), this.#nowMs() - task.eligibleAt, 1);
+        }
+        const at = (priority: Priority) => {
+          const ages = waiting
+            .filter((task) => this.#effective(task) === priority)
+            .map(({ eligibleAt }) => this.#nowMs() - eligibleAt);
+          return { count: ages.length, oldestAgeMs: ages.length === 0 ? null : Math.max(...ages) };
+        };
+        return {
+          queue: name,
+          depth,
+          waiting: { high: at('high'), medium: at('medium'), low: at('low') },
+          running,
+          heldBackBy: waiting.length === 0 ? null : this.#heldBackBy(name),
+        };
+      }),
+    );
+  }
+
+  #heldBackBy(name: string): HeldBackBy | null {
+    const queue = this.#queue(name);
+    if (queue.pausedUntil > this.#nowMs()) return 'pause';
+    if (queue.probesLeft <= 0) return 'probes';
+    if (this.#places(name) <= 0) return 'max_concurrency';
+    const heads = new Map<string, Task>();
+    for (const task of this.#waitingIn(name).sort((a, b) => this.#compare(a, b))) {
+      if (!heads.has(laneKey(task.lane))) heads.set(laneKey(task.lane), task);
+    }
+    const waits = [...heads.values()].every((task) => {
+      const sharedAt = this.#tokensAt(task, this.#sharedBuckets(name));
+      return Math.max(this.#opensAt(task), sharedAt) > this.#nowMs();
+    });
+    return waits ? 'rate_limit' : null;
   }
 
   async position(taskId: TaskId, limit: number): Promise<number | null> {

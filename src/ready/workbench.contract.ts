@@ -10,7 +10,6 @@ import {
 } from '../domain/queue-settings.js';
 import type {
   ConfiguredQueue,
-  Finished,
   Grant,
   Offer,
   OfferOutcome,
@@ -115,6 +114,7 @@ export class Workbench {
 
   restore(state: Partial<ReadyState> = {}): Promise<void> {
     this.#generation += 1;
+    for (const { taskId, grant } of state.running ?? []) this.#grants.set(taskId, grant);
     return restore(this.subject, { generation: this.#generation, ...state });
   }
 
@@ -167,15 +167,15 @@ export class Workbench {
 
   finish(...taskIds: TaskId[]): Promise<void> {
     return this.queue.finish(
-      taskIds.map((taskId) => ({ taskId, queue: 'q', reserved: {}, usage: null })),
+      this.granted(taskIds).map((one) => ({ ...one, queue: 'q', reserved: {}, usage: null })),
     );
   }
 
   /** Ends a task that cost `reserved` and used `usage`. */
   settle(offer: Offer, usage: Cost): Promise<void> {
     const { taskId, lane, cost } = offer;
-    const finished: Finished = { taskId, queue: lane.queue, reserved: cost, usage };
-    return this.queue.finish([finished]);
+    const settled = { queue: lane.queue, reserved: cost, usage };
+    return this.queue.finish(this.granted([taskId]).map((one) => ({ ...one, ...settled })));
   }
 
   /** The instant in the settings is no help: only `pausedForMs` is by a clock that all agree on. */

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { defaultTaskPolicy } from '../domain/task-policy.js';
 import { defaultScalingSettings } from '../domain/scaling.js';
 import {
   checkServeConfig,
@@ -23,6 +24,7 @@ describe('checkServeConfig', () => {
     expect(check({})).toEqual({
       kind: 'valid',
       config: {
+        alerts: { intervalMs: 10_000, webhook: null },
         host: '127.0.0.1',
         port: 7700,
         database: { kind: 'pglite', dataDir: '.sluice' },
@@ -33,20 +35,25 @@ describe('checkServeConfig', () => {
         wakeOrder: 'spread',
         retainEndedDays: 7,
         retainDeadLettersDays: 30,
+        auditDays: 365,
         maxScheduleDays: 366,
         maxActive: 10_000_000,
         maxActiveMedium: '90%',
         maxActiveLow: '80%',
         submitLimitPerKey: [],
         submitLimitPerUser: [],
+        tasks: defaultTaskPolicy,
+        assignmentTimeoutMs: null,
         scaling: { settings: defaultScalingSettings, provisioner: { kind: 'none' } },
         corsOrigins: [],
         openMetrics: false,
         trustProxy: [],
         maxConnections: 10_000,
         drainMs: 5_000,
+        environment: null,
         logLevel: 'info',
         logFormat: null,
+        logTransitions: 'problems',
         logPayloads: false,
       },
     });

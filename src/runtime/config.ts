@@ -1,8 +1,24 @@
 import { ceilingFaults, type Threshold } from '../domain/admission.js';
-import { serverConflicts } from '../domain/setting-conflicts.js';
+import { assignmentConflicts, serverConflicts } from '../domain/setting-conflicts.js';
 import { submissionLimitText, type SubmissionLimit } from '../domain/submission-limit.js';
+import type { TaskPolicy } from '../domain/task-policy.js';
+import {
+  alertConfig,
+  alertConflicts,
+  alertSettings,
+  describeAlerts,
+  readAlertSettings,
+  type AlertConfig,
+} from './alert-settings.js';
 import { hidePassword } from './hide-password.js';
-import { logFormats, logLevels, type LogFormat } from './log-format.js';
+import {
+  defaultTransitionMode,
+  logFormats,
+  logLevels,
+  transitionModes,
+  type LogFormat,
+  type TransitionMode,
+} from './log-format.js';
 import {
   describeScaling,
   readScaleSettings,
@@ -28,6 +44,7 @@ import {
   yesOrNo,
   type Setting,
 } from './setting.js';
+import { readTaskSettings, taskConfig, taskSettingFaults, taskSettings } from './task-settings.js';
 
 /** Values by setting, as a source names them: text from a shell, anything from a file. */
 export type Values = Readonly<Record<string, unknown>>;
@@ -56,6 +73,7 @@ export interface ServeConfig {
   readonly wakeOrder: 'spread' | 'concentrate';
   readonly retainEndedDays: number;
   readonly retainDeadLettersDays: number;
+  readonly auditDays: number;
   readonly maxScheduleDays: number;
   readonly maxActive: number;
   readonly maxActiveMedium: Threshold;
@@ -63,7 +81,13 @@ export interface ServeConfig {
   /** Empty: any number of tasks. */
   readonly submitLimitPerKey: readonly SubmissionLimit[];
   readonly submitLimitPerUser: readonly SubmissionLimit[];
+  readonly tasks: TaskPolicy;
+  /** Null: it follows from the heartbeats. */
+  readonly assignmentTimeoutMs: number | null;
   readonly scaling: ScaleConfig;
+  readonly alerts: AlertConfig;
+  /** Shown as a badge in the dashboard; null: none. */
+  readonly environment: string | null;
   /** Whose pages may call. */
   readonly corsOrigins: readonly string[];
   /** Whether `/metrics` needs no key. */
@@ -75,6 +99,7 @@ export interface ServeConfig {
   readonly logLevel: string;
   /** Null: by whether stderr is a terminal. */
   readonly logFormat: LogFormat | null;
+  readonly logTransitions: TransitionMode;
   readonly logPayloads: boolean;
 }
 
@@ -162,6 +187,13 @@ export const serveSettings = {
     30,
     'how long dead letters are kept',
   ),
+  auditDays: setting(
+    '--audit-days',
+    ['SLUICE_AUDIT_DAYS'],
+    whole(1, 36_500),
+    365,
+    'how long the audit is kept',
+  ),
   maxScheduleDays: setting(
     '--max-schedule-days',
     ['SLUICE_MAX_SCHEDULE_DAYS'],
@@ -204,7 +236,16 @@ export const serveSettings = {
     null,
     'how many tasks may be submitted for one user_id, like 10/s,1000/1d',
   ),
+  ...taskSettings,
   ...scaleSettings,
+  ...alertSettings,
+  environment: setting(
+    '--environment',
+    ['SLUICE_ENVIRONMENT'],
+    optional(text),
+    null,
+    'a name that the dashboard shows as a badge, for example production',
+  ),
   corsOrigins: setting(
     '--cors-origins',
     ['SLUICE_CORS_ORIGINS'],
@@ -249,6 +290,13 @@ export const serveSettings = {
     null,
     'pretty or json; when absent, pretty in a terminal and json elsewhere',
   ),
+  logTransitions: setting(
+    '--log-transitions',
+    ['SLUICE_LOG_TRANSITIONS'],
+    oneOf(transitionModes),
+    defaultTransitionMode,
+    'which changes of state of tasks, circuits and workers are logged: all, problems or off',
+  ),
   logPayloads: setting(
     '--log-payloads',
     ['SLUICE_LOG_PAYLOADS'],
@@ -281,13 +329,17 @@ export function checkServeConfig(sources: ConfigSources): CheckedConfig {
     wakeOrder: read('wakeOrder', serveSettings.wakeOrder),
     retainEndedDays: read('retainEndedDays', serveSettings.retainEndedDays),
     retainDeadLettersDays: read('retainDeadLettersDays', serveSettings.retainDeadLettersDays),
+    auditDays: read('auditDays', serveSettings.auditDays),
     maxScheduleDays: read('maxScheduleDays', serveSettings.maxScheduleDays),
     maxActive: read('maxActive', serveSettings.maxActive),
     maxActiveMedium: read('maxActiveMedium', serveSettings.maxActiveMedium),
     maxActiveLow: read('maxActiveLow', serveSettings.maxActiveLow),
     submitLimitPerKey: read('submitLimitPerKey', serveSettings.submitLimitPerKey),
     submitLimitPerUser: read('submitLimitPerUser', serveSettings.submitLimitPerUser),
+    ...readTaskSettings(read),
     ...readScaleSettings(read),
+    ...readAlertSettings(read),
+    environment: read('environment', serveSettings.environment),
     corsOrigins: read('corsOrigins', serveSettings.corsOrigins),
     openMetrics: read('openMetrics', serveSettings.openMetrics),
     trustProxy: read('trustProxy', serveSettings.trustProxy),
@@ -295,6 +347,7 @@ export function checkServeConfig(sources: ConfigSources): CheckedConfig {
     drainMs: read('drainMs', serveSettings.drainMs),
     logLevel: read('logLevel', serveSettings.logLevel),
     logFormat: read('logFormat', serveSettings.logFormat),
+    logTransitions: read('logTransitions', serveSettings.logTransitions),
     logPayloads: read('logPayloads', serveSettings.logPayloads),
   };
   problems.push(...contradictions(given, sources));
@@ -330,7 +383,8 @@ export function describeServeConfig(config: ServeConfig): Readonly<Record<string
     ...submitLimitsText('submits per key', config.submitLimitPerKey),
     ...submitLimitsText('submits per user', config.submitLimitPerUser),
     ...describeScaling(config.scaling),
-    log: `${config.logLevel}${config.logPayloads ? ', with payloads' : ''}`,
+    ...describeAlerts(config.alerts),
+    log: `${config.logLevel}, transitions: ${config.logTransitions}${config.logPayloads ? ', with payloads' : ''}`,
   };
 }
 
@@ -343,7 +397,7 @@ function submitLimitsText(
 
 function toConfig(given: Given, sources: ConfigSources): ServeConfig {
   const { host, port, wait, heartbeatIntervalMs, leaseMs, wakeOrder, logLevel } = given;
-  const { retainEndedDays, retainDeadLettersDays } = given;
+  const { retainEndedDays, retainDeadLettersDays, auditDays } = given;
   const { maxScheduleDays, maxActive, maxActiveMedium, maxActiveLow } = given;
   return {
     host,
@@ -356,13 +410,18 @@ function toConfig(given: Given, sources: ConfigSources): ServeConfig {
     wakeOrder,
     retainEndedDays,
     retainDeadLettersDays,
+    auditDays,
     maxScheduleDays,
     maxActive,
     maxActiveMedium,
     maxActiveLow,
     submitLimitPerKey: given.submitLimitPerKey ?? [],
     submitLimitPerUser: given.submitLimitPerUser ?? [],
+    tasks: taskConfig(given),
+    assignmentTimeoutMs: given.assignmentTimeoutMs,
     scaling: scaleConfig(given),
+    alerts: alertConfig(given),
+    environment: given.environment,
     corsOrigins: given.corsOrigins,
     openMetrics: given.openMetrics,
     trustProxy: given.trustProxy,
@@ -370,6 +429,7 @@ function toConfig(given: Given, sources: ConfigSources): ServeConfig {
     drainMs: given.drainMs,
     logLevel,
     logFormat: given.logFormat,
+    logTransitions: given.logTransitions,
     logPayloads: given.logPayloads,
   };
 }
@@ -393,9 +453,12 @@ function isOutshouted(name: 'databaseUrl' | 'redisUrl', sources: ConfigSources):
 
 function contradictions(given: Given, sources: ConfigSources): string[] {
   const found: string[] = [];
-  const { heartbeatIntervalMs, leaseMs } = given;
+  const { heartbeatIntervalMs, leaseMs, assignmentTimeoutMs } = given;
   found.push(...serverConflicts({ heartbeatIntervalMs, leaseMs }));
+  found.push(...assignmentConflicts(assignmentTimeoutMs, heartbeatIntervalMs));
+  found.push(...taskSettingFaults(given));
   found.push(...scaleConflicts(given));
+  found.push(...alertConflicts(given));
   found.push(...ceilingFaults(given));
   const dataRank = sourceRank('data', sources);
   if (dataRank !== noRank && dataRank === sourceRank('databaseUrl', sources)) {

@@ -26,7 +26,7 @@ it('ends with causes that go round', () => {
 });
 
 it('R-HA2: an outage is one line a second without a stack, whatever fails; the next says how many were left out', () => {
-  const lines: { readonly leftOut?: number }[] = [];
+  const lines: { readonly left_out?: number }[] = [];
   const log = createLog('info', { write: (text) => void lines.push(JSON.parse(text) as object) });
   const cause = Object.assign(new Error('Postgres is away'), { isOutage: true });
   const beganMs = performance.now();
@@ -37,8 +37,8 @@ it('R-HA2: an outage is one line a second without a stack, whatever fails; the n
     log.error({ err: cause }, 'a tick failed');
   }
   expect(performance.now() - beganMs).toBeGreaterThanOrEqual(1_000);
-  expect(lines[0]).not.toHaveProperty('leftOut');
-  expect(lines[1]?.leftOut).toBeGreaterThan(100);
+  expect(lines[0]).not.toHaveProperty('left_out');
+  expect(lines[1]?.left_out).toBeGreaterThan(100);
   expect(JSON.stringify(lines)).not.toContain('stack');
   log.error({ err: new Error('a bug') }, 'something else');
   log.info('and more');

@@ -68,7 +68,7 @@ class OutageLines {
     const leftOut = this.#leftOut;
     this.#nextMs = nowMs + outageLineMs;
     this.#leftOut = 0;
-    const whole = { ...(about as object), ...(leftOut === 0 ? {} : { leftOut }) };
+    const whole = { ...(about as object), ...(leftOut === 0 ? {} : { left_out: leftOut }) };
     return [whole, ...rest] as unknown as LineArguments;
   }
 }

@@ -13,10 +13,10 @@ function printed(write: (log: Logger) => void, terminal = plain): string {
 
 it('prints time, level, message and fields on one line', () => {
   const text = printed((log) =>
-    log.warn({ code: 'HTTP_500', message: 'not today', attempt: 2 }, 'attempt failed'),
+    log.warn({ error_code: 'HTTP_500', error_message: 'not today', attempt: 2 }, 'task retried'),
   );
   expect(text).toMatch(
-    /^\d\d:\d\d:\d\d WARN {2}attempt failed {2}code=HTTP_500 {2}message="not today" {2}attempt=2\n$/,
+    /^\d\d:\d\d:\d\d WARN {2}task retried {2}error_code=HTTP_500 {2}error_message="not today" {2}attempt=2\n$/,
   );
 });
 
@@ -53,4 +53,11 @@ it('a field that would pass the last column goes to the next line, under the mes
     'next="retry in 2.1 s"',
   ]);
   expect(lines.slice(1).every((line) => line.startsWith(' '.repeat(15)))).toBe(true);
+});
+
+it('leaves out a trace id that is the id of the task', () => {
+  const text = (trace: string) =>
+    printed((log) => log.info({ trace_id: trace, task_id: '01a1-02' }, 'task started'));
+  expect(text('01a102')).toMatch(/INFO {2}task started {2}task_id=01a1-02\n$/);
+  expect(text('mine')).toMatch(/ {2}trace_id=mine {2}task_id=01a1-02\n$/);
 });

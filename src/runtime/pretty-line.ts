@@ -21,7 +21,7 @@ const indent = ' '.repeat('12:03:04 WARN  '.length);
 
 /**
  * One JSON line of the log as a person reads it in a terminal:
- * `12:03:04 WARN  attempt failed  code=HTTP_500  message="not today"  next="retry in 2.1 s"`.
+ * `12:03:04 WARN  task retried  task_type=chat  error_code=HTTP_500  error_message="not today"`.
  * The stack of an error follows on lines of its own.
  */
 export function prettyLine(json: string, { hasColors, columns }: Terminal): string {
@@ -35,6 +35,7 @@ export function prettyLine(json: string, { hasColors, columns }: Terminal): stri
   let printed = `${clockText(time)} ${paint(style, name)} ${text}`;
   let column = indent.length + text.length;
   for (const [key, value] of Object.entries(fields)) {
+    if (key === 'trace_id' && isOwnTrace(value, fields.task_id)) continue;
     const [named, said] = [`${printable(key)}=`, valueText(value)];
     const width = named.length + said.length;
     const isNext = column + 2 + width > columns;
@@ -42,6 +43,11 @@ export function prettyLine(json: string, { hasColors, columns }: Terminal): stri
     column = (isNext ? indent.length : column + 2) + width;
   }
   return `${printed}${errorText(err)}\n`;
+}
+
+/** The id of the task again, without its dashes, says nothing new. */
+function isOwnTrace(traceId: unknown, taskId: unknown): boolean {
+  return typeof taskId === 'string' && traceId === taskId.replaceAll('-', '');
 }
 
 /** The colors were decided on by the stream that is written to, not by stdout. */

@@ -22,6 +22,8 @@ export interface AppParts {
   readonly doors: Doors;
   readonly overload: Overload;
   readonly drain: Drain;
+  /** Shown as a badge in the dashboard; null: none. */
+  readonly environment: string | null;
   /** Of all answers under way; shared with what reads them. */
   readonly answers: AnswerBudget;
 }
@@ -39,7 +41,8 @@ export interface Doors {
   readonly trustProxy: readonly string[];
 }
 
-type Supplied = 'taskBytes' | 'requestBytes' | 'keys' | 'overload' | 'drain' | 'answers';
+type Supplied =
+  'taskBytes' | 'requestBytes' | 'keys' | 'overload' | 'drain' | 'answers' | 'environment';
 
 export type AppOptions = Omit<AppParts, Supplied | 'connections' | 'doors'> &
   Partial<Pick<AppParts, Supplied>> & {

@@ -20,7 +20,10 @@ import { Overload } from './overload.js';
 import { noKeys } from './ports.js';
 import { refuseAddress, sendProblem } from './problem.js';
 import { watchRouteScopes } from './route-scopes.js';
+import { alertRoutes } from './routes/alerts.js';
 import { batchRoute } from './routes/batch.js';
+import { auditRoutes } from './routes/audit.js';
+import { bulkRoutes } from './routes/bulk.js';
 import { deadLetterRoutes } from './routes/dead-letters.js';
 import { eventRoutes } from './routes/events.js';
 import { fleetRoutes } from './routes/fleet.js';
@@ -53,6 +56,7 @@ export function buildApp(options: AppOptions): App {
     overload: options.overload ?? new Overload(),
     drain: options.drain ?? new Drain(),
     answers: options.answers ?? new AnswerBudget(),
+    environment: options.environment ?? null,
   };
   const connections = new Connections(parts.connections);
   const app = createApp(parts, connections);
@@ -86,17 +90,20 @@ export function buildApp(options: AppOptions): App {
   // After the plugin above has loaded: it hears of each route as it is added.
   app.register((scope: App, _options, done) => {
     taskRoutes(scope, parts, open);
+    bulkRoutes(scope);
     eventRoutes(scope, live, open);
     taskTypeRoutes(scope);
     queueRoutes(scope);
     limitRoutes(scope);
     statisticsRoutes(scope);
+    alertRoutes(scope);
     scalingRoutes(scope);
     deadLetterRoutes(scope);
     workerRoutes(scope, parts, open);
     fleetRoutes(scope);
     operationRoutes(scope, parts);
     keyRoutes(scope);
+    auditRoutes(scope);
     pageRoutes(scope, parts, auth);
     done();
   });
@@ -115,7 +122,10 @@ function createApp({ log, requestBytes, doors }: AppParts, connections: Connecti
   const loggerInstance: FastifyBaseLogger = log;
   const app: App = fastify({
     loggerInstance,
-    logController: new LogController({ disableRequestLogging: true }),
+    logController: new LogController({
+      disableRequestLogging: true,
+      requestIdLogLabel: 'request_id',
+    }),
     bodyLimit: Math.min(smallBodyBytes, requestBytes),
     ...connections.serverOptions(),
     trustProxy: doors.trustProxy.length === 0 ? false : [...doors.trustProxy],

@@ -9,10 +9,19 @@ const smallBytes = 64 * 1024;
 /** Measured: a byte of "[{},{}]" becomes 22 bytes of heap, and there is other work. */
 const heapBytesPerByte = 32;
 
-/** Large bodies that are read or worked on at once: however many send them, they fit into memory. */
+/** Those that are under way of one kind of callers. */
+interface Room {
+  bytes: number;
+}
+
+/**
+ * Large bodies that are read or worked on at once: however many send them, they fit into memory. Those of workers have
+ * as much room besides: heartbeats and results of many tasks are large, and whoever submits must not hold them up.
+ */
 export class BodyBudget {
   readonly #maxBytes: number;
-  #bytes = 0;
+  readonly #ofWorkers: Room = { bytes: 0 };
+  readonly #ofOthers: Room = { bytes: 0 };
 
   /** The largest request passes twice at least. */
   constructor(
@@ -27,7 +36,9 @@ export class BodyBudget {
     app.addHook('preParsing', (request, reply, payload, done) => {
       refuseEncoding(request);
       const bytes = announcedBytes(request);
-      if (bytes > smallBytes) this.#reserve(bytes, reply);
+      const isOfWorker = request.routeOptions.config.scope === 'worker';
+      const room = isOfWorker ? this.#ofWorkers : this.#ofOthers;
+      if (bytes > smallBytes) this.#reserve(room, bytes, reply);
       done(null, payload);
     });
     // A connection that is closed while its client still writes takes the answer with it.
@@ -38,14 +49,16 @@ export class BodyBudget {
     });
   }
 
-  #reserve(bytes: number, reply: FastifyReply): void {
-    if (this.#bytes + bytes > this.#maxBytes) {
+  #reserve(room: Room, bytes: number, reply: FastifyReply): void {
+    // Whoever left while the key was looked up sends nothing, and its close is over: nothing would free the room.
+    if (reply.raw.closed || reply.raw.destroyed) return;
+    if (room.bytes + bytes > this.#maxBytes) {
       const detail = 'Too many large requests are under way; this one was not read';
       throw new SluiceError('refused', detail, { retryAfterSeconds: 1 });
     }
-    this.#bytes += bytes;
+    room.bytes += bytes;
     reply.raw.once('close', () => {
-      this.#bytes -= bytes;
+      room.bytes -= bytes;
     });
   }
 }

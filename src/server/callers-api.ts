@@ -8,7 +8,15 @@ import {
 } from '../domain/confinement.js';
 import { SluiceError } from '../domain/errors.js';
 import type { TaskId, WorkerId } from '../domain/ids.js';
+import type { AlertDraft, AlertFilter, AlertSilence } from '../protocol/alerts-api.js';
 import type { SluiceApi } from '../protocol/api.js';
+import type { AuditFilter } from '../protocol/audit-api.js';
+import type {
+  BulkReplay,
+  BulkReprioritise,
+  BulkRequest,
+  TaskCountRequest,
+} from '../protocol/bulk-api.js';
 import type { Caller } from '../protocol/caller.js';
 import type { DeadLetterFilter, DeadLetterReplay } from '../protocol/dead-letters-api.js';
 import type { KeyDraft } from '../protocol/keys-api.js';
@@ -22,6 +30,7 @@ import type {
   TaskChange,
   TaskDraft,
   TaskFilter,
+  TaskSearch,
 } from '../protocol/tasks-api.js';
 import type {
   Heartbeat,
@@ -48,13 +57,13 @@ declare module 'fastify' {
 export function offerApi(app: App, api: ServedApi): void {
   app.decorateRequest('api', {
     getter(this: FastifyRequest) {
-      return this.holder === null ? api : new CallersApi(api, callerOf(this));
+      return new CallersApi(api, callerOf(this));
     },
   });
 }
 
 /**
- * The API within what an API key reaches. What it does not reach is answered as what does not exist, and
+ * The API within what its caller reaches, and in its caller's name. What it does not reach is answered as what does not exist, and
  * the ids of workers belong to the key that registered them. A method that is added to the API has to be
  * written here as well: the compiler says so.
  */
@@ -62,11 +71,14 @@ class CallersApi implements SluiceApi {
   readonly #api: ServedApi;
   readonly #caller: Caller;
   readonly #within: Confinement;
+  /** Without keys the ids of workers belong to nobody. */
+  readonly #hasKey: boolean;
 
   constructor(api: ServedApi, caller: Caller) {
     this.#api = api;
     this.#caller = caller;
     this.#within = caller.confinement;
+    this.#hasKey = caller.actor.keyId !== null;
   }
 
   /** Refused where its queue is decided, which may be that of its type. */
@@ -93,27 +105,39 @@ class CallersApi implements SluiceApi {
     return this.#api.explainTask(taskId);
   }
 
-  listTasks(filter: TaskFilter, page?: ListRequest) {
+  listTasks(filter: TaskSearch, page?: ListRequest) {
     return this.#api.listTasks(this.#narrowed(filter), page);
   }
 
   async cancelTask(taskId: TaskId) {
     await this.#refuseTask(taskId);
-    return this.#api.cancelTask(taskId);
+    return this.#api.cancelTask(taskId, this.#caller);
   }
 
-  cancelTasks(filter: TaskFilter) {
-    return this.#api.cancelTasks(this.#narrowed(filter));
+  countTasks(filter: TaskFilter, request?: TaskCountRequest) {
+    return this.#api.countTasks(this.#narrowed(filter), request);
+  }
+
+  cancelTasks(filter: TaskFilter, request?: BulkRequest) {
+    return this.#api.cancelTasks(this.#narrowed(filter), request, this.#caller);
+  }
+
+  replayTasks(filter: TaskFilter, request?: BulkReplay) {
+    return this.#api.replayTasks(this.#narrowed(filter), request, this.#caller);
+  }
+
+  reprioritiseTasks(filter: TaskFilter, request: BulkReprioritise) {
+    return this.#api.reprioritiseTasks(this.#narrowed(filter), request, this.#caller);
   }
 
   async changeTask(taskId: TaskId, change: TaskChange) {
     await this.#refuseTask(taskId);
-    return this.#api.changeTask(taskId, change);
+    return this.#api.changeTask(taskId, change, this.#caller);
   }
 
   async replayTask(taskId: TaskId, request?: ReplayRequest) {
     await this.#refuseTask(taskId);
-    return this.#api.replayTask(taskId, request);
+    return this.#api.replayTask(taskId, request, this.#caller);
   }
 
   listDeadLetters(filter: DeadLetterFilter, page?: ListRequest) {
@@ -121,7 +145,7 @@ class CallersApi implements SluiceApi {
   }
 
   replayDeadLetters(filter: DeadLetterFilter, request?: DeadLetterReplay) {
-    return this.#api.replayDeadLetters(this.#narrowed(filter), request);
+    return this.#api.replayDeadLetters(this.#narrowed(filter), request, this.#caller);
   }
 
   analyseDeadLetters() {
@@ -145,30 +169,43 @@ class CallersApi implements SluiceApi {
     return this.#api.getQueue(name);
   }
 
+  async getForecast(queue: string) {
+    this.#hideQueue(queue);
+    return this.#api.getForecast(queue);
+  }
+
+  /** It tells of tasks of everybody. */
+  async listPushbacks(queue: string, page?: PageRequest) {
+    this.#hideQueue(queue);
+    if (this.#within.owner !== null) throw concernsAll();
+    return this.#api.listPushbacks(queue, page);
+  }
+
   async putQueue(name: string, draft: QueueDraft) {
     this.#refuseQueue(name);
-    return this.#api.putQueue(name, draft);
+    return this.#api.putQueue(name, draft, this.#caller);
   }
 
   async changeQueue(name: string, change: QueueChange) {
     this.#refuseQueue(name);
-    return this.#api.changeQueue(name, change);
+    return this.#api.changeQueue(name, change, this.#caller);
   }
 
   async pauseQueue(name: string, until?: Date) {
     this.#refuseQueue(name);
-    return this.#api.pauseQueue(name, until);
+    return this.#api.pauseQueue(name, until, this.#caller);
   }
 
   async resumeQueue(name: string) {
     this.#refuseQueue(name);
-    return this.#api.resumeQueue(name);
+    return this.#api.resumeQueue(name, this.#caller);
   }
 
   async register(registration: Registration) {
     for (const queue of registration.queues ?? []) {
       if (queue !== '*') this.#refuseQueue(queue);
     }
+    if (!this.#hasKey) return this.#api.register(registration);
     return this.#api.register({
       ...registration,
       owner: this.#caller.owner,
@@ -217,6 +254,18 @@ class CallersApi implements SluiceApi {
     return this.#api.deregister(workerId);
   }
 
+  async listAlerts(filter?: AlertFilter) {
+    return this.#unconfined().listAlerts(filter);
+  }
+
+  async putAlert(name: string, draft: AlertDraft) {
+    return this.#unconfined().putAlert(name, draft, this.#caller);
+  }
+
+  async silenceAlert(name: string, silence: AlertSilence) {
+    return this.#unconfined().silenceAlert(name, silence, this.#caller);
+  }
+
   async listLimits() {
     return this.#unconfined().listLimits();
   }
@@ -226,11 +275,11 @@ class CallersApi implements SluiceApi {
   }
 
   async putLimit(name: string, limit: RateLimitDraft) {
-    return this.#unconfined().putLimit(name, limit);
+    return this.#unconfined().putLimit(name, limit, this.#caller);
   }
 
   async deleteLimit(name: string) {
-    return this.#unconfined().deleteLimit(name);
+    return this.#unconfined().deleteLimit(name, this.#caller);
   }
 
   async listWorkers(page?: PageRequest) {
@@ -242,11 +291,15 @@ class CallersApi implements SluiceApi {
   }
 
   async drainWorker(workerId: WorkerId) {
-    return this.#unconfined().drainWorker(workerId);
+    return this.#unconfined().drainWorker(workerId, this.#caller);
   }
 
   async getStatistics() {
     return this.#unconfined().getStatistics();
+  }
+
+  async getAttention() {
+    return this.#unconfined().getAttention();
   }
 
   async getSeries(request: SeriesRequest = {}) {
@@ -260,7 +313,7 @@ class CallersApi implements SluiceApi {
   }
 
   async createKey(draft: KeyDraft) {
-    return this.#unconfined().createKey(draft);
+    return this.#unconfined().createKey(draft, this.#caller);
   }
 
   async listKeys(page?: PageRequest) {
@@ -268,7 +321,7 @@ class CallersApi implements SluiceApi {
   }
 
   async revokeKey(id: string) {
-    return this.#unconfined().revokeKey(id);
+    return this.#unconfined().revokeKey(id, this.#caller);
   }
 
   async listSessions(keyId: string) {
@@ -276,7 +329,11 @@ class CallersApi implements SluiceApi {
   }
 
   async endSession(keyId: string, sessionId: string) {
-    return this.#unconfined().endSession(keyId, sessionId);
+    return this.#unconfined().endSession(keyId, sessionId, this.#caller);
+  }
+
+  async listAudit(filter?: AuditFilter, page?: PageRequest) {
+    return this.#unconfined().listAudit(filter, page);
   }
 
   #narrowed<Filter extends TaskFilter | DeadLetterFilter>(filter: Filter): Filter {
@@ -303,8 +360,8 @@ class CallersApi implements SluiceApi {
     if (!reachesQueue(this.#within, queue)) throw queueForbidden(this.#within, queue);
   }
 
-  #refuseForeign(workerId: WorkerId): Promise<void> {
-    return this.#api.refuseForeign(workerId, this.#caller.owner);
+  async #refuseForeign(workerId: WorkerId): Promise<void> {
+    if (this.#hasKey) await this.#api.refuseForeign(workerId, this.#caller.owner);
   }
 
   /** Only tasks of queues that the key reaches, also of those that are made while it waits. */

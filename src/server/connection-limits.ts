@@ -10,6 +10,8 @@ export interface ConnectionLimits {
   readonly checkEveryMs: number;
   /** At once, one behind the other: each would wait with all that belongs to it. */
   readonly openRequests: number;
+  /** For an answer to have its turn. Longer than anybody may wait for news; behind an event stream it never comes. */
+  readonly turnMs: number;
   /** In all, before a connection is closed after its answer, so that balancers can move it. */
   readonly requests: number;
   readonly headers: number;
@@ -25,6 +27,7 @@ export const connectionLimits: ConnectionLimits = {
   requestMs: 60_000,
   checkEveryMs: 5_000,
   openRequests: 100,
+  turnMs: 120_000,
   requests: 100_000,
   headers: 100,
   listeners: 4_000,

@@ -10,7 +10,8 @@ import { pathOf, problemContentType } from './problem.js';
 interface Connection {
   /** One of the spare places: asked for health it answers, and it is closed after its answer. */
   readonly isSurplus: boolean;
-  open: number;
+  /** Answers go out in order: all but the first of these wait for their turn. */
+  readonly open: Set<ServerResponse>;
   requests: number;
   latest: { readonly request: IncomingMessage; readonly response: ServerResponse } | null;
 }
@@ -100,8 +101,12 @@ export class Connections {
 
   #add(socket: Socket): void {
     const isSurplus = this.#connections.size >= this.#limits.maxConnections;
-    this.#connections.set(socket, { isSurplus, open: 0, requests: 0, latest: null });
-    socket.once('close', () => this.#connections.delete(socket));
+    const open = new Set<ServerResponse>();
+    this.#connections.set(socket, { isSurplus, open, requests: 0, latest: null });
+    socket.once('close', () => {
+      this.#connections.delete(socket);
+      closeWaiting(open);
+    });
   }
 
   /**
@@ -130,14 +135,21 @@ export class Connections {
     const { socket } = request;
     const connection = this.#connections.get(socket);
     if (connection === undefined) return;
-    connection.open += 1;
+    connection.open.add(response);
     connection.requests += 1;
     connection.latest = { request, response };
-    response.once('close', () => {
-      connection.open -= 1;
-    });
-    // Answers go out in order: a refusal would wait behind all the others.
-    if (connection.open > this.#limits.openRequests) socket.destroy();
+    response.once('close', () => connection.open.delete(response));
+    // A refusal would wait behind all the others.
+    if (connection.open.size > this.#limits.openRequests) socket.destroy();
+    else if (response.socket === null) this.#awaitTurn(socket, response);
+  }
+
+  /** What it holds is not held for good by somebody who waits in front of it. */
+  #awaitTurn(socket: Socket, response: ServerResponse): void {
+    const waiting = setTimeout(() => socket.destroy(), this.#limits.turnMs);
+    waiting.unref();
+    response.once('socket', () => clearTimeout(waiting));
+    response.once('close', () => clearTimeout(waiting));
   }
 
   #refuseHeaders({ rawHeaders, headers, httpVersion }: IncomingMessage): void {
@@ -163,7 +175,7 @@ export class Connections {
     const nowMs = performance.now();
     if (nowMs - this.#toldAtMs < tellEveryMs) return;
     this.#toldAtMs = nowMs;
-    app.log.warn({ maxConnections: this.#limits.maxConnections }, 'connections are refused');
+    app.log.warn({ max_connections: this.#limits.maxConnections }, 'connections are refused');
   }
 }
 
@@ -179,7 +191,19 @@ async function stopListening(server: HttpServer): Promise<void> {
 /** For the answer to an earlier request; or the one to this request has begun. */
 function wouldBeMistaken({ open, latest }: Connection): boolean {
   const isItsOwn = latest !== null && !latest.request.complete && !latest.response.headersSent;
-  return open > (isItsOwn ? 1 : 0);
+  return open.size > (isItsOwn ? 1 : 0);
+}
+
+/**
+ * With its connection Node closes the answer whose turn it is, and never those that wait behind it: whatever they hold
+ * (room for bodies and answers, places of listeners) would be held for good.
+ */
+function closeWaiting(open: ReadonlySet<ServerResponse>): void {
+  for (const response of open) {
+    if (response.socket !== null) continue;
+    response.destroy();
+    response.emit('close');
+  }
 }
 
 function problemText(error: Error): string {

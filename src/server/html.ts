@@ -21,6 +21,7 @@ details { margin: .4rem 0; border: 1px solid var(--line); border-radius: 6px; } 
 summary { padding: .4rem .7rem; cursor: pointer; } details > :not(summary) { margin-left: .7rem; margin-right: .7rem; }
 .method { display: inline-block; min-width: 4.2rem; font-weight: 600; }
 .scroll { overflow-x: auto; } table { border-collapse: collapse; width: 100%; margin: .4rem 0; font-size: 14px; } th, td { padding: .25rem .6rem .25rem 0; text-align: left; vertical-align: top; border-bottom: 1px solid var(--line); }
+.door { max-width: 24rem; margin: 12vh auto 0; } .door p { margin: .6rem 0; } .door input, .door button { font: inherit; padding: .5rem .7rem; border: 1px solid var(--line); border-radius: 6px; } .door input { width: 100%; background: var(--soft); color: inherit; } .door button { background: light-dark(#0b7285, #15aabf); color: light-dark(#fff, #08191c); border-color: transparent; font-weight: 600; cursor: pointer; } [role=alert] { color: light-dark(#b42318, #ff9c8f); }
 :target { outline: 2px solid var(--link); outline-offset: 3px; }
 `;
 

@@ -1,69 +1,66 @@
 import { describe, expect, it } from 'vitest';
+import { alertNames, ruleOf } from '../domain/alerts/rules.js';
 import { instantOf, type TaskId } from '../domain/ids.js';
-import { defaultQueueSettings } from '../domain/queue-settings.js';
+import { priorities } from '../domain/priority.js';
+import { transitions } from '../domain/task-state.js';
 import type { TaskEvent } from '../protocol/events.js';
 import { lintMetrics } from '../../test/support/services/promtool.js';
-import type { QueueView } from '../protocol/queues-api.js';
 import type { Scaling } from '../protocol/scaling-api.js';
-import type { Statistics } from '../protocol/statistics-api.js';
+import { AgeSketch } from '../domain/age-sketch.js';
+import type { QueueLine } from '../engine/line.js';
+import type { Measured } from '../engine/measurements.js';
+import { Tallies } from '../engine/tallies.js';
+import { Throttling } from '../engine/throttling.js';
+import type { Waiting } from '../ready/ready-queue.js';
 import { createMetrics } from './metrics.js';
 
-const statistics: Statistics = {
-  queues: {
-    high: { depth: 0, oldestAgeSeconds: null },
-    medium: { depth: 3, oldestAgeSeconds: 45 },
-    low: { depth: 0, oldestAgeSeconds: null },
-  },
-  workers: { active: 2, draining: 1, dead: 0, totalCapacity: 10, usedCapacity: 4 },
-  age: { p50Seconds: 1, p95Seconds: 2, oldestSeconds: 45 },
-  throughput: { completedLastMinute: 0, failedLastMinute: 0, avgTaskDurationSeconds: null },
-  admission: { active: 7, maxActive: 100 },
-  recovery: { leasesLapsedLastHour: 0, timeoutsLastHour: 0, reofferedLastHour: 0 },
+const nothing: Waiting = { count: 0, oldestAgeMs: null };
+const three: Waiting = { count: 3, oldestAgeMs: 45_000 };
+
+const busy: QueueLine = {
+  depth: { high: 0, medium: 1, low: 2 },
+  waiting: { high: nothing, medium: three, low: nothing },
+  backlog: 0,
+  running: 4,
+  heldBackBy: null,
 };
+
+function measuredWith(queues: readonly string[]): Measured {
+  const ages = { high: new AgeSketch(), medium: new AgeSketch(), low: new AgeSketch() };
+  for (const ageMs of [1_000, 2_000, 45_000]) ages.medium.add(ageMs, 1);
+  return {
+    line: {
+      queues: new Map(queues.map((name) => [name, busy])),
+      ages,
+      total: { high: { count: 2, oldestAgeMs: 1_000 }, medium: three, low: nothing },
+      running: 4,
+      isWhole: true,
+    },
+    states: { pending: 1, queued: 5, assigned: 0, executing: 4, dead_letter: 2, failed: 0 },
+    workers: { active: 2, draining: 1, dead: 0, totalCapacity: 10, usedCapacity: 4 },
+    suspendedWorkers: 1,
+    active: 7,
+  };
+}
 
 const scaling: Scaling = {
   ...{ desired: 3, current: 1, min: 0, max: 10, waiting: 9, reason: '', queues: [] },
   provisioner: { kind: 'none', lastAskedAt: null, failingSince: null, error: null },
 };
 
-const queueNamed = (name: string): QueueView => ({
-  name,
-  version: 1,
-  inForce: true,
-  settings: defaultQueueSettings,
-  live: {
-    depth: { high: 0, medium: 3, low: 0 },
-    effectiveDepth: { high: 0, medium: 3, low: 0 },
-    backlog: 0,
-    active: null,
-    running: 4,
-    tokens: { requests: 7 },
-    nextTokenInMs: null,
-    usage: [],
-    recoveryFactor: 1,
-    pausedUntil: null,
-    pausedWhy: null,
-    circuit: 'open',
-    oldestAgeSeconds: 45,
-    lastMinute: { started: 0, completed: 0, failed: 0 },
-  },
-});
-
 /** What is scraped after these events. */
 async function scrape(events: readonly Partial<TaskEvent>[], queues = ['q']): Promise<string> {
   let tell: (event: TaskEvent) => void = () => undefined;
-  const items = queues.map(queueNamed);
   const metrics = createMetrics(
     {
-      getStatistics: async () => statistics,
       getScaling: async () => scaling,
-      listQueues: async ({ cursor, limit = 10 } = {}) => {
-        const start = Number(cursor ?? 0);
-        const end = start + Math.min(limit, 400);
-        return {
-          items: items.slice(start, end),
-          nextCursor: end < items.length ? String(end) : null,
-        };
+      tallies: new Tallies(),
+      measurements: {
+        throttling: new Throttling(),
+        get: async () => measuredWith(queues),
+        configured: () => new Set(['q']),
+        lookAt: async (names) =>
+          new Map([...names].map((name) => [name, { tokens: { requests: 7 }, circuit: 'open' }])),
       },
     },
     {
@@ -109,7 +106,7 @@ describe('OB1: metrics', () => {
       { ...back, outcome: 'released' },
       { ...back, outcome: 'deferred', errorCode: 'RATE_LIMITED' },
     ]);
-    const retries = text.match(/^sluice_task_retries_total.*/gm);
+    const retries = text.match(/^sluice_task_retries_total.* [1-9].*/gm);
     expect(retries).toEqual([
       'sluice_task_retries_total{priority="low",reason="UNAVAILABLE"} 1',
       'sluice_task_retries_total{priority="low",reason="TIMEOUT"} 1',
@@ -135,7 +132,7 @@ describe('OB1: metrics', () => {
 
   it('bounds its labels: codes of users and queues without end', async () => {
     const dead = { from: 'executing', to: 'dead_letter', outcome: 'failed' } as const;
-    const names = Array.from({ length: 1_200 }, (_, index) => `q${index}`);
+    const names = Array.from({ length: 10_000 }, (_, index) => `q${index}`);
     const text = await scrape(
       [
         { ...dead, errorCode: 'USER-17' },
@@ -145,7 +142,10 @@ describe('OB1: metrics', () => {
     );
     expect(text).toContain('sluice_tasks_failed_total{priority="low",reason="other"} 2');
     expect(text).toContain('sluice_tasks_dlq_total{reason="other"} 2');
-    expect(text.match(/^sluice_queue_running_tasks\{/gm)).toHaveLength(1_000);
+    expect(text.match(/^sluice_queue_running_tasks\{/gm)).toHaveLength(201);
+    expect(text).toContain('sluice_queue_depth{queue="q",priority="medium"} 0');
+    expect(text).toContain('sluice_queue_depth{queue="(other)",priority="medium"} 29403');
+    expect(text.length).toBeLessThan(200_000);
   });
 
   it('bounds its labels: queues and task types without end are counted as others', async () => {
@@ -154,8 +154,38 @@ describe('OB1: metrics', () => {
     const counts = text.match(/^sluice_tasks_total\{.*/gm) ?? [];
     expect(counts).toHaveLength(101);
     expect(counts[0]).toMatch(/task_type="t0"\} 2$/);
-    expect(counts[100]).toMatch(/queue="other",task_type="other"\} 201$/);
-    expect(text.match(/^sluice_task_wait_seconds_count/gm)).toHaveLength(101);
+    expect(counts[100]).toMatch(/queue="\(other\)",task_type="\(other\)"\} 201$/);
+    expect(text.match(/^sluice_task_wait_seconds_count/gm)).toHaveLength(21);
+  });
+
+  it('R-OB1: a queue that is called other is not one of the others', async () => {
+    const names = Array.from({ length: 300 }, (_, index) => `q${index}`);
+    const text = await scrape([{ queue: 'other', taskType: 'other' }], ['other', ...names]);
+    expect(text).toContain('sluice_queue_depth{queue="other",priority="medium"} 3\n');
+    expect(text).toContain('status="executing",queue="other",task_type="other"} 1\n');
+  });
+
+  it('R-OB3: what rules see grow is there with 0 before the first task, so that a first burst counts', async () => {
+    const text = await scrape([]);
+    const twins = alertNames.map((name) => ruleOf(name).twin(1)).join(' ');
+    const grown = [...twins.matchAll(/increase\(([a-z_]+)(?:\{([^}]*)\})?\[/g)];
+    expect(grown.length).toBeGreaterThan(5);
+    for (const [, name = '', label = ''] of grown) {
+      const series = text.split('\n').filter((line) => /^[a-z_]+/.exec(line)?.[0] === name);
+      const zeros = series.filter((line) => line.includes(label) && line.endsWith(' 0'));
+      expect(zeros, name).not.toEqual([]);
+    }
+    for (const reason of ['TIMEOUT', 'UNAVAILABLE', 'other']) {
+      expect(text).toContain(`sluice_tasks_dlq_total{reason="${reason}"} 0\n`);
+      for (const priority of priorities) {
+        const labels = `priority="${priority}",reason="${reason}"`;
+        expect(text).toContain(`sluice_tasks_failed_total{${labels}} 0\n`);
+        expect(text).toContain(`sluice_task_retries_total{${labels}} 0\n`);
+      }
+    }
+    for (const { from, to } of transitions) {
+      expect(text).toContain(`sluice_task_state_transitions_total{from="${from}",to="${to}"} 0\n`);
+    }
   });
 
   it('passes the rules of promtool', async () => {
@@ -172,7 +202,12 @@ describe('OB1: metrics', () => {
     expect(text).toContain('sluice_queue_running_tasks{queue="q"} 4');
     expect(text).toContain('sluice_limit_tokens{queue="q",unit="requests"} 7');
     expect(text).toContain('sluice_circuit_state{queue="q"} 2');
-    expect(text).toContain('sluice_queue_age_seconds{priority="medium"} 45');
+    expect(text).toContain('sluice_queue_age_seconds{priority="medium",quantile="1"} 45');
+    expect(text).toMatch(/sluice_queue_age_seconds\{priority="medium",quantile="0.5"\} (1.9|2)/);
+    expect(text).toContain('sluice_queue_age_seconds_count{priority="medium"} 3');
+    expect(text).toContain('sluice_task_state_tasks{status="dead_letter"} 2');
+    expect(text).toContain('sluice_starvation_risk_tasks 2');
+    expect(text).toContain('sluice_workers_suspended 1');
     expect(text).toContain('sluice_workers{status="draining"} 1');
     expect(text).toContain('sluice_worker_capacity_used_ratio 0.4');
     expect(text).toContain('sluice_scaling_desired_workers 3');

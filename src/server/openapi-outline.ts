@@ -1,4 +1,5 @@
-import { errorCatalogue, refusalsOfAnyCall } from '../domain/errors.js';
+import { errorCatalogue } from '../domain/error-catalogue.js';
+import { refusalsOfAnyCall } from '../domain/errors.js';
 
 /** As much of an OpenAPI document as the pages for people need. */
 export interface OpenApiDocument {

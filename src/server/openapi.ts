@@ -3,7 +3,8 @@ import { isDeepStrictEqual } from 'node:util';
 import swagger, { type SwaggerTransform } from '@fastify/swagger';
 import type { FastifySchema } from 'fastify';
 import type { TSchema } from 'typebox';
-import { errorCatalogue, refusalsOfAnyCall, type ErrorCode } from '../domain/errors.js';
+import { errorCatalogue } from '../domain/error-catalogue.js';
+import { refusalsOfAnyCall, type ErrorCode } from '../domain/errors.js';
 import type { RouteScope } from '../domain/scopes.js';
 import { problemSchema } from '../protocol/problem-schema.js';
 import type { App } from './app-parts.js';
@@ -21,10 +22,12 @@ const tags = [
   { name: 'Queues', description: 'Streams of tasks that share limits; made on first use.' },
   { name: 'Limits', description: 'Limits that several queues share by name.' },
   { name: 'Statistics', description: 'How it is going.' },
+  { name: 'Alerts', description: 'What is wrong now, by rules that can be changed and silenced.' },
   { name: 'Dead letters', description: 'Tasks whose retries are spent, or that no retry helps.' },
   { name: 'Workers', description: 'What workers call.' },
   { name: 'Fleet', description: 'Workers, for people.' },
   { name: 'Keys', description: 'Who may call. Once there is a key, every call needs one.' },
+  { name: 'Audit', description: 'Who changed what, and when.' },
   { name: 'Operations', description: 'Health and metrics. None of them changes anything.' },
 ];
 

@@ -22,41 +22,41 @@ const refusals = retryAfterSeconds.map(
     }),
 );
 
+export interface OverloadOptions {
+  /** Told of each submit that is refused. */
+  readonly onRefused?: () => void;
+  readonly random?: () => number;
+  readonly nowMs?: () => number;
+}
+
 /**
  * Sheds submits that waited too long in the lobby, while all of them do, so that workers are answered and
  * what was accepted goes on. Reads are never refused, and neither is who may pass all ceilings.
  */
 export class Overload {
-  readonly #random: () => number;
-  readonly #nowMs: () => number;
+  readonly #options: OverloadOptions;
   #shedding = noShedding;
-  #refused = 0;
 
-  constructor(random: () => number = Math.random, nowMs = () => performance.now()) {
-    this.#random = random;
-    this.#nowMs = nowMs;
-  }
-
-  /** How many, since this process began. */
-  get refused(): number {
-    return this.#refused;
+  constructor(options: OverloadOptions = {}) {
+    this.#options = options;
   }
 
   /** After it is known who calls. */
   watch(app: App, lobby: Pick<Lobby, 'waitedMs'>): void {
+    const { random = Math.random, nowMs = () => performance.now(), onRefused } = this.#options;
     app.addHook('onRequest', (request, reply, done) => {
       if (request.routeOptions.config.isShed !== true) {
         done();
         return;
       }
       const waitedMs = lobby.waitedMs(request.raw);
-      this.#shedding = nextShedding(this.#shedding, waitedMs, this.#nowMs());
+      this.#shedding = nextShedding(this.#shedding, waitedMs, nowMs());
       if (!this.#shedding.isOn || !isLate(waitedMs) || callerOf(request).passesCeilings) {
         done();
         return;
       }
-      this.#refused += 1;
-      sendProblem(refusalFor(this.#random()), request, reply);
+      onRefused?.();
+      sendProblem(refusalFor(random()), request, reply);
     });
   }
 }

@@ -2,7 +2,7 @@ import type { Confinement } from '../domain/confinement.js';
 import type { TaskId, WorkerId } from '../domain/ids.js';
 import type { ApiKeys } from '../engine/api-keys.js';
 import type { Follower, Following } from '../engine/cluster-events.js';
-import type { SluiceApi } from '../protocol/api.js';
+import type { CalledApi } from '../protocol/called-api.js';
 import type { TaskEvent } from '../protocol/events.js';
 
 export type Readiness =
@@ -39,7 +39,7 @@ export interface Metrics {
 }
 
 /** The engine, with what decides who reaches what. */
-export interface ServedApi extends SluiceApi {
+export interface ServedApi extends CalledApi {
   /** Throws as for a task that there is not, when the confinement does not reach it. */
   refuseUnreached(taskId: TaskId, within: Confinement): Promise<void>;
   /** Throws as for a worker that there is not, when another key registered it. */

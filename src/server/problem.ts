@@ -1,5 +1,5 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { errorCatalogue, SluiceError, type ErrorCode } from '../domain/errors.js';
+import { errorStatuses, SluiceError, type ErrorCode } from '../domain/errors.js';
 import { codeOfStatus, problemToWire, refusalOf } from '../protocol/problem-wire.js';
 
 export const problemContentType = 'application/problem+json; charset=utf-8';
@@ -24,8 +24,7 @@ function logFailure(error: unknown, code: ErrorCode, request: FastifyRequest): v
   const about = { err: error, method: request.method, url: pathOf(request.url) };
   // Every probe of a standby is answered so, for as long as it stands by.
   if (code === 'standby') request.log.debug(about, 'a call came to a standby');
-  else if (errorCatalogue[code].status === 503)
-    request.log.warn(about, 'a call could not be served');
+  else if (errorStatuses[code] === 503) request.log.warn(about, 'a call could not be served');
   else request.log.error(about, 'a call failed unexpectedly');
 }
 

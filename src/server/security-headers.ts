@@ -4,7 +4,7 @@ import type { App } from './app-parts.js';
 /** An answer for programs is never a page, whatever a browser takes it for. */
 const plainPolicy = "default-src 'none'; frame-ancestors 'none'";
 
-const headers = {
+export const securityHeaders = {
   'x-content-type-options': 'nosniff',
   'x-frame-options': 'DENY',
   'referrer-policy': 'no-referrer',
@@ -16,7 +16,7 @@ const headers = {
 /** At the beginning of a request, so that refusals and streams have them as well. */
 export function setSecurityHeaders(app: App): void {
   app.addHook('onRequest', (_request, reply, done) => {
-    reply.headers(headers);
+    reply.headers(securityHeaders);
     done();
   });
   app.addHook('onSend', (_request, reply, _payload, done) => {

@@ -1,8 +1,10 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Engine, OpenEngineOptions } from '../engine/open-engine.js';
 import { openEngine } from '../engine/open-engine.js';
+import { alertTarget } from '../engine/alerts.js';
 import { isLoopback } from '../runtime/config.js';
 import { silentLog } from '../runtime/log.js';
+import { withAlertMetrics } from './alert-metrics.js';
 import { buildApp } from './app.js';
 import type { Doors } from './app-parts.js';
 import { Drain } from './drain.js';
@@ -11,8 +13,9 @@ import { Overload } from './overload.js';
 import type { ServerHealth } from './ports.js';
 import { Asking } from './provisioner/asking.js';
 import type { Provisioner } from './provisioner/provisioner.js';
+import { WebhookSender, type WebhookTarget } from './webhooks/sender.js';
 
-export interface ServeOptions extends OpenEngineOptions {
+export interface ServeOptions extends Omit<OpenEngineOptions, 'alerts'> {
   readonly host: string;
   /** 0 takes any free port. */
   readonly port: number;
@@ -21,7 +24,15 @@ export interface ServeOptions extends OpenEngineOptions {
   /** Whom to ask for workers, for a server at this address. */
   readonly provisioner?: (url: string) => Provisioner;
   readonly doors?: Partial<Doors>;
+  /** How often the alert rules are evaluated. Default 10,000; 0: never. */
+  readonly alertIntervalMs?: number;
+  /** Who is told when an alert fires and when it is over. */
+  readonly alertWebhook?: WebhookTarget;
+  /** Shown as a badge in the dashboard. */
+  readonly environment?: string;
 }
+
+const defaultAlertIntervalMs = 10_000;
 
 export interface CloseOptions {
   /**
@@ -54,17 +65,20 @@ export interface RunningServer {
 /** The composition root: an engine and the HTTP server in front of it. */
 export async function serve(options: ServeOptions): Promise<RunningServer> {
   const log = options.log ?? silentLog;
-  const engine = await openEngine(options);
+  const engine = await openEngine({ ...options, ...alertOptions(options) });
   let asking: Asking | null = null;
+  const sender = openSender(engine, options);
   try {
     await engine.keys.watch();
     if (!engine.keys.areNeeded()) refuseToBeReached(options.host);
-    const overload = new Overload();
+    const overload = new Overload({
+      onRefused: () => {
+        engine.noteShed();
+      },
+    });
     const drain = new Drain();
-    const metrics = createMetrics(engine, engine, () => ({
-      ...engine.refused(),
-      overload: overload.refused,
-    }));
+    const counted = createMetrics(engine, engine, () => engine.refused());
+    const metrics = withAlertMetrics(counted, engine);
     const { maxConnections } = options;
     const health = healthOf(engine, () => asking);
     const app = buildApp({
@@ -78,6 +92,7 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
       drain,
       answers: engine.answers,
       ...(options.doors === undefined ? {} : { doors: options.doors }),
+      ...(options.environment === undefined ? {} : { environment: options.environment }),
       ...(maxConnections === undefined ? {} : { connections: { maxConnections } }),
     });
     await app.listen({ host: options.host, port: options.port, backlog });
@@ -90,6 +105,7 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
       asking = new Asking({ scaler: engine.scaler, provisioner, log });
       asking.start();
     }
+    sender?.start();
     return {
       url,
       engine,
@@ -99,6 +115,7 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
         // While it still answers: what was started reports its results before it leaves.
         const draining = drainMs > 0 ? [engine.handOver(), delay(drainMs)] : [];
         await Promise.all([asking?.stop(), ...draining]);
+        await sender?.stop();
         await app.close();
         await engine.close();
       },
@@ -107,6 +124,19 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
     await engine.close();
     throw error;
   }
+}
+
+function alertOptions({
+  alertIntervalMs: intervalMs = defaultAlertIntervalMs,
+  alertWebhook,
+}: ServeOptions): Pick<OpenEngineOptions, 'alerts'> {
+  return intervalMs === 0 ? {} : { alerts: { intervalMs, tells: alertWebhook !== undefined } };
+}
+
+function openSender(engine: Engine, options: ServeOptions): WebhookSender | null {
+  const { alertWebhook: target, log = silentLog } = options;
+  if (target === undefined) return null;
+  return new WebhookSender({ outbox: engine.outbox, name: alertTarget, target, log });
 }
 
 function refuseToBeReached(host: string): void {

@@ -3,9 +3,10 @@ import { SluiceError } from '../domain/errors.js';
 import type { App, RouteParts } from './app-parts.js';
 import { Attempts } from './attempts.js';
 import { refuseOtherPages, type Auth } from './auth.js';
-import { renderHomePage } from './home-page.js';
+import { callerOf } from './caller.js';
 import { sendPage } from './security-headers.js';
 import { clearSessionCookie, setSessionCookie } from './session-cookie.js';
+import { renderSignInPage } from './sign-in-page.js';
 
 const options = {
   schema: { hide: true },
@@ -46,18 +47,20 @@ export function signInRoutes(app: App, { keys }: RouteParts, auth: Auth): void {
     if (waitSeconds !== null) return sendTooMany(reply, tooOften, waitSeconds);
     const session = holder === null ? null : await keys.signIn(holder, request.ip);
     if (session === null) {
-      return sendPage(reply.code(401), renderHomePage({ kind: 'stranger', refusal: badKey }));
+      return sendPage(reply.code(401), renderSignInPage(badKey));
     }
     setSessionCookie(reply, session.token, session.lifeSeconds);
-    return reply.redirect('/', 303);
+    return reply.redirect('./', 303);
   });
 
   app.post('/sign-out', options, async (request, reply) => {
     refuseOtherPages(request);
     const holder = await auth.greet(request);
-    if (holder !== null) await keys.signOut(holder);
+    if (holder !== null) {
+      await keys.signOut(holder, callerOf({ holder, ip: request.ip, headers: {} }));
+    }
     clearSessionCookie(reply);
-    return reply.redirect('/', 303);
+    return reply.redirect('./', 303);
   });
 }
 
@@ -82,5 +85,5 @@ class SignInLimits {
 
 function sendTooMany(reply: FastifyReply, refusal: string, waitSeconds: number): FastifyReply {
   reply.code(429).header('retry-after', String(waitSeconds));
-  return sendPage(reply, renderHomePage({ kind: 'stranger', refusal }));
+  return sendPage(reply, renderSignInPage(refusal));
 }

@@ -1,5 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { SluiceError } from '../domain/errors.js';
+import { checkedTraceparent } from '../domain/trace.js';
 import { invalidField, invalidRequest, refusalOf } from '../protocol/problem-wire.js';
 import { refuseDraftFaults } from '../protocol/task-draft-faults.js';
 import type { SubmitOutcome, TaskDraft } from '../protocol/tasks-api.js';
@@ -12,22 +13,16 @@ const checkDraft = compileCheck(taskDraftSchema);
 /** What its headers say of every task in a request. */
 export interface DraftHeaders {
   readonly idempotencyKey: string | null;
-  readonly traceId: string | null;
+  readonly traceparent: string | null;
 }
 
 export function readDraftHeaders(headers: IncomingHttpHeaders): DraftHeaders {
   const { 'idempotency-key': key, traceparent } = headers;
   return {
     idempotencyKey: typeof key === 'string' ? key : null,
-    traceId: typeof traceparent === 'string' ? traceIdOf(traceparent) : null,
+    // By W3C trace context, a header that is not well-formed is ignored.
+    traceparent: typeof traceparent === 'string' ? checkedTraceparent(traceparent.trim()) : null,
   };
-}
-
-/** By W3C trace context, a header that is not well-formed is ignored. */
-function traceIdOf(traceparent: string): string | null {
-  const parts = /^[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}/.exec(traceparent);
-  const traceId = parts?.[1];
-  return traceId === undefined || /^0+$/.test(traceId) ? null : traceId;
 }
 
 /** What the schema can't say. `path` is where the draft stands in its request. */
@@ -37,17 +32,17 @@ export function readDraft(
   taskBytes: number,
   path = '',
 ): TaskDraft {
-  const { idempotencyKey, traceId } = headers;
+  const { idempotencyKey, traceparent } = headers;
   if (idempotencyKey !== null && (wire.idempotency_key ?? idempotencyKey) !== idempotencyKey) {
     throw invalidField(`${path}/idempotency_key`, 'differs from the Idempotency-Key header');
   }
   refuseDraftFaults(wire, taskBytes, path);
   const draft = taskDraftFromWire(wire);
-  if (idempotencyKey === null && (traceId === null || draft.traceId !== undefined)) return draft;
+  if (idempotencyKey === null && traceparent === null) return draft;
   return {
+    ...(traceparent === null ? {} : { traceparent }),
     ...draft,
     ...(idempotencyKey === null ? {} : { idempotencyKey }),
-    ...(traceId === null || draft.traceId !== undefined ? {} : { traceId }),
   };
 }
 

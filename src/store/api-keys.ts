@@ -91,6 +91,7 @@ export function insertSession(
   db: Database,
   session: NewSession,
   now: Instant,
+  also: Also = async () => undefined,
 ): Promise<StoredKey | null> {
   return db.transaction(async (tx) => {
     const locked = await tx.query(
@@ -110,9 +111,14 @@ export function insertSession(
       maxSessions,
       session.signedInFrom,
     ]);
-    return row === undefined ? null : toKey(row);
+    if (row === undefined) return null;
+    await also(tx);
+    return toKey(row);
   });
 }
+
+/** Is done in the same transaction. */
+type Also = (tx: Queryable) => Promise<void>;
 
 const insertSessionSql = `
   with clock as (select coalesce($5::timestamptz, now()) as instant),
@@ -170,6 +176,15 @@ export async function wasAnyKeyMade(db: Queryable): Promise<boolean> {
     'select exists (select from sluice.api_keys) as made',
   );
   return row?.made === true;
+}
+
+/** Null: there is no such key. */
+export async function findKey(db: Queryable, id: string): Promise<StoredKey | null> {
+  const [row] = await db.query<KeyRow>(
+    `select ${columns} from sluice.api_keys where id = $1 and session_of is null`,
+    [id],
+  );
+  return row === undefined ? null : toKey(row);
 }
 
 /** Without sessions: see `listSessions`. */
@@ -232,7 +247,12 @@ export async function endSession(
  * while it is. Their rows are marked as well, for servers of the version before and for the list; the
  * key's row is locked first, as by a sign-in.
  */
-export function revokeKey(db: Database, id: string, now: Instant): Promise<StoredKey | null> {
+export function revokeKey(
+  db: Database,
+  id: string,
+  now: Instant,
+  also: Also = async () => undefined,
+): Promise<StoredKey | null> {
   return db.transaction(async (tx) => {
     const [row] = await tx.query<KeyRow>(
       `update sluice.api_keys
@@ -248,6 +268,7 @@ export function revokeKey(db: Database, id: string, now: Instant): Promise<Store
        where session_of = $1 and revoked_at is null`,
       [id, row.revoked_at, row.changed_at],
     );
+    await also(tx);
     return toKey(row);
   });
 }

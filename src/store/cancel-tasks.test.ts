@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 import { atSecond, seedTask, zero } from '../../test/store/seed.js';
 import { describeOnEveryDatabase } from '../../test/store/support.js';
 import type { TaskId } from '../domain/ids.js';
-import { cancelTasks, findCancellable } from './cancel-tasks.js';
+import { cancelTasks } from './cancel-tasks.js';
 import { endAttempts } from './end-attempts.js';
 import { findSettled } from './find-attempts.js';
 import { completeTasks } from './finish-tasks.js';
@@ -84,64 +84,5 @@ describeOnEveryDatabase('cancelTasks', (db) => {
         outcome: 'cancelled',
       },
     ]);
-  });
-});
-
-describeOnEveryDatabase('findCancellable', (db) => {
-  it('finds by every filter, newest first, and only what has not ended', async () => {
-    const wanted = { queue: 'q', taskType: 't', userId: 'u', workflowId: 'w', tags: ['x'] };
-    const first = await seedTask(db(), { ...wanted, status: 'executing' });
-    const second = await seedTask(db(), { ...wanted, status: 'pending', waitsFor: 'workflow' });
-    await seedTask(db(), { ...wanted, status: 'dead_letter' });
-    await seedTask(db());
-
-    for (const filter of [
-      { queue: 'q' },
-      { taskType: 't' },
-      { userId: 'u' },
-      { workflowId: 'w' },
-      { tag: 'x' },
-    ]) {
-      expect(await findCancellable(db(), filter, 10, null)).toEqual({
-        taskIds: [second.taskId, first.taskId],
-        next: null,
-      });
-    }
-    const { taskIds } = await findCancellable(db(), { queue: 'q', status: 'executing' }, 10, null);
-    expect(taskIds).toEqual([first.taskId]);
-  });
-
-  it('finds the dead letters that halt a workflow when asked for by status', async () => {
-    await seedTask(db(), { status: 'dead_letter' });
-    const halting = await seedTask(db(), { status: 'dead_letter', workflowId: 'w' });
-    const { taskIds } = await findCancellable(db(), { status: 'dead_letter' }, 10, null);
-    expect(taskIds).toEqual([halting.taskId]);
-  });
-
-  it('goes on where it stopped', async () => {
-    const seeds = [await seedTask(db()), await seedTask(db()), await seedTask(db())];
-    const newestFirst = seeds.map((seed) => seed.taskId).reverse();
-    const page = await findCancellable(db(), { queue: 'default' }, 2, null);
-    expect(page).toEqual({ taskIds: newestFirst.slice(0, 2), next: newestFirst[1] });
-    const rest = await findCancellable(db(), { queue: 'default' }, 2, page.next);
-    expect(rest).toEqual({ taskIds: newestFirst.slice(2), next: null });
-  });
-
-  it('of a workflow finds its members alone, the last in its line first', async () => {
-    const workflowId = 'w';
-    const halting = await seedTask(db(), { status: 'dead_letter', workflowId });
-    const behind = { status: 'pending', waitsFor: 'workflow', workflowId } as const;
-    const seeds = [await seedTask(db(), { ...behind, tags: ['t'] }), await seedTask(db(), behind)];
-    await seedTask(db(), { status: 'dead_letter', workflowId, haltsWorkflow: false });
-    await seedTask(db(), { ...behind, workflowId: 'x' });
-    const [first, second] = seeds.map((seed) => seed.taskId);
-    const page = await findCancellable(db(), { workflowId }, 1, null);
-    expect(page.taskIds).toEqual([second]);
-    const rest = await findCancellable(db(), { workflowId }, 10, page.next);
-    expect(rest).toEqual({ taskIds: [first], next: null });
-    const tagged = await findCancellable(db(), { workflowId, tag: 't' }, 10, null);
-    expect(tagged.taskIds).toEqual([first]);
-    const ended = await findCancellable(db(), { workflowId, status: 'dead_letter' }, 10, null);
-    expect(ended.taskIds).toEqual([halting.taskId]);
   });
 });

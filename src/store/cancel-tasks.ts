@@ -1,14 +1,11 @@
-import { likePatterns, unconfined } from '../domain/confinement.js';
 import type { AttemptError } from '../domain/attempt-error.js';
 import type { Lease, TaskId, WorkerId } from '../domain/ids.js';
 import { priorityOf, type Priority } from '../domain/priority.js';
 import type { Cost } from '../domain/queue-settings.js';
 import { hasEnded, type TaskState } from '../domain/task-state.js';
-import type { TaskFilter } from '../protocol/tasks-api.js';
 import { countEnded } from './admission.js';
 import { changeMembers } from './change-members.js';
 import type { Database, Instant, Queryable } from './database.js';
-import { lastTaskId, maxScannedRows } from './list-tasks.js';
 import { withPartitions } from './partitions.js';
 import { attemptErrorToJson, costOf } from './task-row.js';
 
@@ -23,6 +20,7 @@ export interface CancelledRow {
   readonly workerId: WorkerId | null;
   readonly workflowId: string | null;
   readonly attempt: number;
+  readonly trace: string | null;
   readonly cost: Cost;
 }
 
@@ -36,6 +34,7 @@ interface GoneRow {
   worker_id: WorkerId | null;
   workflow_id: string | null;
   attempt: number;
+  trace_id: string | null;
   cost: Cost | null;
 }
 
@@ -149,8 +148,11 @@ const cancelStatement = `
       sluice.count_ended(array_agg(queue) filter (where ended_at is null))
     end
     from gone where (select count(*) from kept) > 0
+  ), noted as (
+    insert into sluice.dead_letter_changes (task_id) select id from gone where status = 'dead_letter'
   )
-  select id, queue, task_type, priority, status, lease, worker_id, workflow_id, attempt, cost
+  select id, queue, task_type, priority, status, lease, worker_id, workflow_id, attempt, trace_id,
+    cost
   from gone cross join counted`;
 
 function toCancelled(row: GoneRow): CancelledRow {
@@ -164,114 +166,7 @@ function toCancelled(row: GoneRow): CancelledRow {
     workerId: row.worker_id,
     workflowId: row.workflow_id,
     attempt: row.attempt,
+    trace: row.trace_id,
     cost: costOf(row.cost),
   };
-}
-
-export interface Cancellable {
-  /** May be empty while `next` is set: what one call reads is bounded. */
-  readonly taskIds: readonly TaskId[];
-  readonly next: CancelCursor | null;
-}
-
-/** Where the next call goes on: an id, or the place among the members of a workflow. */
-export type CancelCursor = TaskId | number;
-
-/**
- * Newest first, so that no member of a workflow is let go only because those in front of it were
- * cancelled a moment before. Dead letters that halt a workflow only when asked for by status.
- */
-export function findCancellable(
-  db: Database,
-  filter: TaskFilter,
-  limit: number,
-  after: CancelCursor | null,
-): Promise<Cancellable> {
-  return filter.workflowId === undefined
-    ? findAmongAll(db, filter, limit, after)
-    : findAmongMembers(db, filter, limit, after);
-}
-
-const isCancellable = `
-  case
-    when $4::text is null then t.status in ('pending', 'queued', 'assigned', 'executing')
-    else t.status = $4 and (t.ended_at is null or (t.workflow_id is not null and t.halts_workflow))
-  end
-  and ($5::text is null or t.queue = $5)
-  and ($6::text is null or t.task_type = $6)
-  and ($7::text is null or t.user_id = $7)
-  and ($8::text is null or $8 = any(t.tags))
-  and ($9::text is null or t.owner = $9)
-  and ($10::text[] is null or t.queue like any($10))`;
-
-function wanted(filter: TaskFilter): unknown[] {
-  const { status, queue, taskType, userId, tag, within = unconfined } = filter;
-  return [
-    ...[status ?? null, queue ?? null, taskType ?? null, userId ?? null, tag ?? null],
-    ...[within.owner, likePatterns(within)],
-  ];
-}
-
-async function findAmongAll(
-  db: Queryable,
-  filter: TaskFilter,
-  limit: number,
-  after: CancelCursor | null,
-): Promise<Cancellable> {
-  const rows = await db.query<{ id: TaskId | null; floor: TaskId | null }>(
-    `with floor as (
-       select (
-         select id from sluice.tasks where id < $1::uuid
-         order by id desc offset $2::int - 1 limit 1
-       ) as id
-     )
-     select found.id, floor.id as floor
-     from floor left join lateral (
-       select t.id from sluice.tasks t
-       where t.id < $1::uuid
-         and t.id >= coalesce(floor.id, '00000000-0000-0000-0000-000000000000')
-         and ${isCancellable}
-       order by t.id desc limit $3
-     ) found on true`,
-    [after ?? lastTaskId, maxScannedRows, limit, ...wanted(filter)],
-  );
-  const taskIds = rows.flatMap((row) => (row.id === null ? [] : [row.id]));
-  const full = taskIds.length === limit;
-  return { taskIds, next: (full ? taskIds.at(-1) : rows[0]?.floor) ?? null };
-}
-
-/** Index: tasks_workflow_line, which holds all that can be cancelled, from its end. */
-const lineOfMembers = `
-  select * from sluice.tasks
-  where workflow_id = $1 and (status not in ('dead_letter', 'failed') or halts_workflow)
-    and seq < $2::bigint
-  order by seq desc`;
-
-/** After every seq there is. */
-const lastSeq = Number.MAX_SAFE_INTEGER;
-
-async function findAmongMembers(
-  db: Database,
-  filter: TaskFilter,
-  limit: number,
-  after: CancelCursor | null,
-): Promise<Cancellable> {
-  const from = [filter.workflowId, after ?? lastSeq];
-  return db.transaction(async (tx) => {
-    // A workflow that is taken for a short one would be read and sorted as a whole.
-    await tx.run('set local enable_bitmapscan = off; set local enable_sort = off');
-    const rows = await tx.query<{ id: TaskId; seq: number }>(
-      `select t.id, t.seq from (${lineOfMembers} limit ${String(maxScannedRows)}) t
-       where ${isCancellable}
-       order by t.seq desc limit $3`,
-      [...from, limit, ...wanted(filter)],
-    );
-    const taskIds = rows.map((row) => row.id);
-    if (rows.length === limit) return { taskIds, next: rows.at(-1)?.seq ?? null };
-    const [floor] = await tx.query<{ seq: number }>(
-      `${lineOfMembers} offset ${String(maxScannedRows - 1)} limit 1`,
-      from,
-    );
-    return { taskIds, next: floor?.seq ?? null };
-  });
 }

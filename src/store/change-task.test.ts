@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 import { atSecond, seedTask, zero } from '../../test/store/seed.js';
 import { describeOnEveryDatabase } from '../../test/store/support.js';
 import { cancelTasks } from './cancel-tasks.js';
-import { changeTask } from './change-task.js';
+import { changeTask, changeTasks } from './change-task.js';
 import { findTask, findWaitsFor } from './read-tasks.js';
 
 describeOnEveryDatabase('changeTask', (db) => {
@@ -11,11 +11,15 @@ describeOnEveryDatabase('changeTask', (db) => {
     const { taskId } = await seedTask(db(), { status: 'queued', priority: 'low' });
     expect(await changeTask(db(), taskId, { priority: 'high' }, atSecond(9))).toEqual({
       kind: 'changed',
-      window: {
-        lane: { queue: 'default', taskType: 'chat', capabilities: [] },
-        priority: 'high',
+      changed: {
+        taskId,
+        window: {
+          lane: { queue: 'default', taskType: 'chat', capabilities: [] },
+          priority: 'high',
+        },
+        wasQueued: true,
+        trace: null,
       },
-      wasQueued: true,
     });
     const task = await findTask(db(), taskId, false, atSecond(9));
     expect(task).toMatchObject({ status: 'pending', priority: 'high', eligibleAt: zero });
@@ -26,7 +30,10 @@ describeOnEveryDatabase('changeTask', (db) => {
     const { taskId } = await seedTask(db(), { status, deadlineSeconds: 60 });
     const runAt = atSecond(100);
     const answer = await changeTask(db(), taskId, { runAt }, atSecond(1));
-    expect(answer).toMatchObject({ kind: 'changed', wasQueued: status === 'queued' });
+    expect(answer).toMatchObject({
+      kind: 'changed',
+      changed: { wasQueued: status === 'queued' },
+    });
     expect(await findWaitsFor(db(), taskId)).toBe('time');
     expect(await findTask(db(), taskId, false, atSecond(1))).toMatchObject({
       status: 'pending',
@@ -89,5 +96,38 @@ describeOnEveryDatabase('changeTask', (db) => {
     expect(await changeTask(db(), taskId, { priority: 'high' }, zero)).toEqual({ kind: 'ended' });
     await db().query('delete from sluice.task_history');
     expect(await changeTask(db(), taskId, { priority: 'high' }, zero)).toEqual({ kind: 'missing' });
+  });
+});
+
+describeOnEveryDatabase('changeTasks', (db) => {
+  it('changes those that have not started, with their ages and times, and leaves the others', async () => {
+    const runAt = atSecond(30);
+    const queued = await seedTask(db(), { priority: 'low', deadlineSeconds: 60 });
+    const delayed = await seedTask(db(), { status: 'pending', runAt });
+    const member = { status: 'pending', waitsFor: 'workflow', workflowId: 'w' } as const;
+    await seedTask(db(), { status: 'executing', workflowId: 'w' });
+    const behind = await seedTask(db(), member);
+    const running = await seedTask(db(), { status: 'executing' });
+    const dead = await seedTask(db(), { status: 'dead_letter' });
+    const taskIds = [queued, delayed, behind, running, dead].map(({ taskId }) => taskId);
+
+    const changed = await changeTasks(db(), taskIds, { priority: 'high' }, atSecond(9));
+
+    expect(new Map(changed.map(({ taskId, wasQueued }) => [taskId, wasQueued]))).toEqual(
+      new Map([
+        [queued.taskId, true],
+        [delayed.taskId, false],
+        [behind.taskId, false],
+      ]),
+    );
+    const tasks = await Promise.all(taskIds.map((id) => findTask(db(), id, false, atSecond(9))));
+    expect(tasks).toMatchObject([
+      { status: 'pending', priority: 'high', eligibleAt: zero, dispatchDeadline: atSecond(60) },
+      { status: 'pending', priority: 'high', eligibleAt: zero, runAt },
+      { status: 'pending', priority: 'high' },
+      { status: 'executing', priority: 'medium' },
+      { status: 'dead_letter', priority: 'medium' },
+    ]);
+    expect(await findWaitsFor(db(), behind.taskId)).toBe('workflow');
   });
 });

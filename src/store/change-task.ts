@@ -4,31 +4,74 @@ import { hasEnded, type TaskState } from '../domain/task-state.js';
 import type { Instant, Queryable } from './database.js';
 import { windowOf, type LineWindow, type WindowRow } from './task-row.js';
 
+export interface ChangedTask {
+  readonly taskId: TaskId;
+  readonly window: LineWindow;
+  readonly wasQueued: boolean;
+  readonly trace: string | null;
+}
+
 export type ChangeOutcome =
-  | { readonly kind: 'changed'; readonly window: LineWindow; readonly wasQueued: boolean }
+  | { readonly kind: 'changed'; readonly changed: ChangedTask }
   | { readonly kind: 'started' | 'ended' | 'missing' };
 
-interface ChangeRow extends WindowRow {
+export interface Change {
+  readonly priority?: Priority;
+  readonly runAt?: Date;
+}
+
+interface FoundRow extends WindowRow {
+  id: TaskId;
   was: TaskState;
   changed: boolean;
+  trace_id: string | null;
+}
+
+export async function changeTask(
+  db: Queryable,
+  taskId: TaskId,
+  change: Change,
+  now: Instant,
+): Promise<ChangeOutcome> {
+  const [row] = await findAndChange(db, [taskId], change, now);
+  if (row === undefined) return { kind: (await isInHistory(db, taskId)) ? 'ended' : 'missing' };
+  if (!row.changed) return { kind: hasEnded(row.was) ? 'ended' : 'started' };
+  return { kind: 'changed', changed: toChanged(row) };
+}
+
+/** Those of them that have not started; the others stay as they are. */
+export async function changeTasks(
+  db: Queryable,
+  taskIds: readonly TaskId[],
+  change: Change,
+  now: Instant,
+): Promise<readonly ChangedTask[]> {
+  const rows = await findAndChange(db, taskIds, change, now);
+  return rows.filter(({ changed }) => changed).map(toChanged);
+}
+
+function toChanged(row: FoundRow): ChangedTask {
+  const { id: taskId, was, trace_id: trace } = row;
+  return { taskId, window: windowOf(row), wasQueued: was === 'queued', trace };
 }
 
 /**
  * A queued task goes back to pending, since its place in the ready queue is no longer right.
  * A run_at that has passed keeps the age the task has: it is no way to the front of the line.
  */
-export async function changeTask(
+function findAndChange(
   db: Queryable,
-  taskId: TaskId,
-  change: { readonly priority?: Priority; readonly runAt?: Date },
+  taskIds: readonly TaskId[],
+  change: Change,
   now: Instant,
-): Promise<ChangeOutcome> {
-  const [row] = await db.query<ChangeRow>(
+): Promise<FoundRow[]> {
+  return db.query<FoundRow>(
     `with found as (
        select id, status, waits_for, eligible_at,
          coalesce($3::timestamptz, run_at) as run_at,
          coalesce($4::timestamptz, now()) as instant
-       from sluice.tasks where id = $1::uuid
+       from sluice.tasks where id = any($1::uuid[])
+       order by id
        for update
      ), timed as (
        select *, case
@@ -54,21 +97,18 @@ export async function changeTask(
          end
        from timed
        where t.id = timed.id and t.status in ('pending', 'queued')
-       returning t.id, t.queue, t.task_type, t.capabilities, t.priority
+       returning t.id, t.queue, t.task_type, t.capabilities, t.priority, t.trace_id
      )
-     select found.status as was, changed.id is not null as changed, changed.queue,
-       changed.task_type, changed.capabilities, changed.priority
+     select found.id, found.status as was, changed.id is not null as changed, changed.queue,
+       changed.task_type, changed.capabilities, changed.priority, changed.trace_id
      from found left join changed on changed.id = found.id`,
     [
-      taskId,
+      taskIds,
       change.priority === undefined ? null : rankOf(change.priority),
       change.runAt ?? null,
       now,
     ],
   );
-  if (row === undefined) return { kind: (await isInHistory(db, taskId)) ? 'ended' : 'missing' };
-  if (!row.changed) return { kind: hasEnded(row.was) ? 'ended' : 'started' };
-  return { kind: 'changed', window: windowOf(row), wasQueued: row.was === 'queued' };
 }
 
 async function isInHistory(db: Queryable, taskId: TaskId): Promise<boolean> {

@@ -35,7 +35,7 @@ const rich: Partial<NewTask> = {
   parametersJson: '{"b":1,"a":"\\u0000 \\ud800","n":1e400,"deep":{"list":[1,null]}}',
   timeoutSeconds: 61,
   costJson: '{"tokens":5,"images":0.25}',
-  traceId: 'trace',
+  trace: 'trace',
 };
 
 describeOnEveryDatabase('claimTasks of what is known', (db) => {
@@ -112,6 +112,7 @@ describeOnEveryDatabase('claimTasks of what is known', (db) => {
       timeoutSeconds: row?.timeout_seconds,
       lapsesAt: row?.lapses_at,
       waitedMs: later(4_000).getTime() - (row?.eligible_at as Date).getTime(),
+      inLineMs: 1_000,
     });
   });
 
@@ -139,7 +140,7 @@ describeOnEveryDatabase('claimTasks of what is known', (db) => {
 
   it('R-ST1: known and unknown ones go together, each with its own', async () => {
     const tasks = Array.from({ length: 40 }, (_, n) =>
-      newTask({ parametersJson: `{"n":${n}}`, costJson: `{"tokens":${n}}`, traceId: `t${n}` }),
+      newTask({ parametersJson: `{"n":${n}}`, costJson: `{"tokens":${n}}`, trace: `t${n}` }),
     );
     const claims = await submitKnown(db(), tasks, now);
     const mixed = claims.map((claim, n) => ({
@@ -153,7 +154,7 @@ describeOnEveryDatabase('claimTasks of what is known', (db) => {
         workerId,
         parameters: { n },
         cost: { tokens: n },
-        traceId: `t${n}`,
+        trace: `t${n}`,
         waitedMs: 5,
       })),
     );

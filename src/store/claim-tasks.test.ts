@@ -28,7 +28,7 @@ describeOnEveryDatabase('claimTasks', (db) => {
       parametersJson: '{"prompt":"hi"}',
       timeoutSeconds: 60,
       costJson: '{"tokens":5}',
-      traceId: 'trace',
+      trace: 'trace',
     });
     await submitTasks(db(), [task], now);
     const workerId = newWorkerId();
@@ -44,10 +44,11 @@ describeOnEveryDatabase('claimTasks', (db) => {
       priority: 'high',
       retryCount: 0,
       workflowId: null,
-      traceId: 'trace',
+      trace: 'trace',
       workerId,
       lapsesAt: later(1_234 + 60_000),
       waitedMs: 1_234,
+      inLineMs: 1_234,
       cost: { tokens: 5 },
       bytes: 15,
     });

@@ -31,7 +31,7 @@ export interface KnownTask {
   readonly priority: Priority;
   readonly parametersJson: string;
   readonly timeoutSeconds: number;
-  readonly traceId: string | null;
+  readonly trace: string | null;
   readonly cost: Cost;
   readonly eligibleAtMs: number;
 }
@@ -48,11 +48,13 @@ export interface ClaimedRow {
   readonly priority: Priority;
   readonly retryCount: number;
   readonly workflowId: string | null;
-  readonly traceId: string | null;
+  readonly trace: string | null;
   readonly workerId: WorkerId;
   readonly lapsesAt: Date;
   /** Since it was eligible. */
   readonly waitedMs: number;
+  /** Since it was eligible; at a later attempt since it came back to the line. */
+  readonly inLineMs: number;
   readonly cost: Cost;
   /** Of its parameters, as JSON. */
   readonly bytes: number;
@@ -125,6 +127,9 @@ returning
   task.priority, task.retry_count, task.workflow_id, task.trace_id, task.cost,
   date_part('epoch', task.lapses_at) * 1000 as lapses_ms,
   date_part('epoch', clock.now - task.eligible_at) * 1000 as waited_ms,
+  date_part('epoch', clock.now - case
+    when task.attempt = 1 then task.eligible_at else task.queued_at
+  end) * 1000 as in_line_ms,
   claim.bytes, claim.parameters`);
 
 /**
@@ -168,6 +173,7 @@ interface Row {
   readonly cost: Cost | null;
   readonly lapses_ms: number;
   readonly waited_ms: number;
+  readonly in_line_ms: number;
   readonly bytes: number;
   /** Null: they are known, or their row is missing. */
   readonly parameters: JsonObject | null;
@@ -282,10 +288,11 @@ export function firstAttempt(
     priority: known.priority,
     retryCount: 0,
     workflowId: null,
-    traceId: known.traceId,
+    trace: known.trace,
     workerId,
     lapsesAt: new Date(nowMs + lapsesAfterMs),
     waitedMs: nowMs - known.eligibleAtMs,
+    inLineMs: nowMs - known.eligibleAtMs,
     cost: known.cost,
     bytes: bytesOf(known),
   };
@@ -320,9 +327,10 @@ async function claimUnknown(
       priority: priorityOf(row.priority),
       retryCount: row.retry_count,
       workflowId: row.workflow_id,
-      traceId: row.trace_id,
+      trace: row.trace_id,
       lapsesAt: new Date(row.lapses_ms),
       waitedMs: row.waited_ms,
+      inLineMs: row.in_line_ms,
       cost: costOf(row.cost),
       bytes: row.bytes,
     };

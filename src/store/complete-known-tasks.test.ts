@@ -41,7 +41,7 @@ const rich: Partial<NewTask> = {
   costJson: '{"tokens":5}',
   tags: ['x'],
   userId: 'user',
-  traceId: 'trace',
+  trace: 'trace',
 };
 
 describeOnEveryDatabase('completeTasks of what is known', (db) => {

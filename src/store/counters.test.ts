@@ -28,7 +28,7 @@ describeOnEveryDatabase('counters', (db) => {
   };
   const completedOf = async (queue: string, stepSeconds: number): Promise<number[]> => {
     const span = { fromMs: 0, toMs: at('23:59:59').getTime(), stepSeconds };
-    const pieces = await findCounts(db(), queue, span);
+    const { pieces } = await findCounts(db(), queue, span);
     return pieces.map(({ counts }) => countOf(counts, 'completed'));
   };
 

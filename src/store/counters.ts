@@ -102,24 +102,76 @@ export interface CountedSpan {
   readonly counts: readonly number[];
 }
 
+export interface CountedPieces {
+  readonly pieces: readonly CountedSpan[];
+  /** The last write of the process that asks which is among them; 0: none. */
+  readonly sequence: number;
+}
+
 /**
  * What happened in a queue, in pieces of `stepSeconds` that begin at a multiple of it. Rows of all steps count: the
- * youngest are not summed up yet. A row of an hour counts where it begins. Index: counters_queue.
+ * youngest are not summed up yet. A row of an hour counts where it begins. Index: counters_queue. The sequence comes
+ * from the same snapshot: whoever adds what is not written yet knows what that is.
  */
 export async function findCounts(
   db: Queryable,
   queue: string,
   { fromMs, toMs, stepSeconds }: { fromMs: number; toMs: number; stepSeconds: number },
-): Promise<CountedSpan[]> {
-  const rows = await db.query<{ at_ms: number; counts: string[] }>(
-    `select extract(epoch from piece)::float8 * 1000 as at_ms, sluice.sum_counts(counts)::text[] as counts
-     from sluice.counters, date_bin($4::float8 * interval '1 s', at, 'epoch'::timestamptz) as piece
-     where queue = $1 and step_seconds in (5, 60, 3600)
-       and at >= $2::timestamptz and at < $3::timestamptz
-     group by piece order by piece`,
-    [queue, new Date(fromMs), new Date(toMs), stepSeconds],
+  processId: string | null = null,
+): Promise<CountedPieces> {
+  const rows = await db.query<{ sequence: number; at_ms: number | null; counts: string[] }>(
+    `select process.sequence, counted.at_ms, counted.counts
+     from (
+       select coalesce(
+         (select sequence from sluice.counting_processes where id = $5::uuid), 0
+       ) as sequence
+     ) process
+     left join (
+       select extract(epoch from piece)::float8 * 1000 as at_ms,
+         sluice.sum_counts(counts)::text[] as counts
+       from sluice.counters, date_bin($4::float8 * interval '1 s', at, 'epoch'::timestamptz) as piece
+       where queue = $1 and step_seconds in (5, 60, 3600)
+         and at >= $2::timestamptz and at < $3::timestamptz
+       group by piece
+     ) counted on true
+     order by counted.at_ms`,
+    [queue, new Date(fromMs), new Date(toMs), stepSeconds, processId],
   );
-  return rows.map(({ at_ms, counts }) => ({ atMs: at_ms, counts: counts.map(Number) }));
+  return {
+    pieces: rows.flatMap(({ at_ms: atMs, counts }) =>
+      atMs === null ? [] : [{ atMs, counts: counts.map(Number) }],
+    ),
+    sequence: rows[0]?.sequence ?? 0,
+  };
+}
+
+export interface CountedRow {
+  readonly atMs: number;
+  readonly stepMs: number;
+  readonly counts: readonly number[];
+}
+
+/** Rows of a queue as they are kept, with those that begin before that time and end after it. Index: counters_queue. */
+export async function findCountRows(
+  db: Queryable,
+  queue: string,
+  sinceMs: number,
+): Promise<CountedRow[]> {
+  const rows = await db.query<{ at_ms: number; step_ms: number; counts: string[] }>(
+    `select extract(epoch from at)::float8 * 1000 as at_ms, step * 1000 as step_ms,
+       counts::text[] as counts
+     from unnest($3::integer[]) as step, lateral (
+       select at, counts from sluice.counters
+       where queue = $1 and step_seconds = step
+         and at > $2::timestamptz - step * interval '1 s'
+     ) counted`,
+    [queue, new Date(sinceMs), counterSteps],
+  );
+  return rows.map(({ at_ms: atMs, step_ms: stepMs, counts }) => ({
+    atMs,
+    stepMs,
+    counts: counts.map(Number),
+  }));
 }
 
 export interface SumUp {

@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 import { atSecond, seedTask, zero } from '../../test/store/seed.js';
 import { describeOnEveryDatabase } from '../../test/store/support.js';
 import type { DeadLetterFilter } from '../protocol/dead-letters-api.js';
-import { analyseDeadLetters, findDeadLetters, listDeadLetters } from './dead-letters.js';
+import { findDeadLetters, listDeadLetters } from './dead-letters.js';
 
 const status = 'dead_letter';
 /** Neither is text to Postgres, both are strings to a worker. */
@@ -67,38 +67,5 @@ describeOnEveryDatabase('dead letters', (db) => {
     expect(await listDeadLetters(db(), between, {}, zero)).toMatchObject({ totalCount: 1 });
     expect(await findDeadLetters(db(), {}, 1)).toEqual({ taskIds: [first], next: first });
     expect((await findDeadLetters(db(), {}, 10, second)).taskIds).toEqual([third]);
-  });
-
-  it('R-RE5: are analysed by queue, type and code, the most frequent first', async () => {
-    await seedTask(db(), { status, error: error('A'), endedAt: atSecond(1) });
-    const newest = await seedTask(db(), { status, error: error('A'), endedAt: atSecond(9) });
-    const rare = await seedTask(db(), {
-      status,
-      queue: 'q',
-      error: error('B', false),
-      endedAt: atSecond(5),
-    });
-    expect(await analyseDeadLetters(db())).toEqual([
-      {
-        queue: 'default',
-        taskType: 'chat',
-        code: 'A',
-        count: 2,
-        firstSeen: atSecond(1),
-        lastSeen: atSecond(9),
-        retriable: true,
-        example: { taskId: newest.taskId, message: unspeakable },
-      },
-      {
-        queue: 'q',
-        taskType: 'chat',
-        code: 'B',
-        count: 1,
-        firstSeen: atSecond(5),
-        lastSeen: atSecond(5),
-        retriable: false,
-        example: { taskId: rare.taskId, message: unspeakable },
-      },
-    ]);
   });
 });

@@ -25,7 +25,7 @@ const window = {
 
 describeOnEveryDatabase('endAttempts', (db) => {
   it('R-RE2: a failed attempt goes back for its backoff, and is kept', async () => {
-    const held = await runOne(db(), { costJson: '{"tokens":5}' }, {}, now);
+    const held = await runOne(db(), { costJson: '{"tokens":5}', trace: 'a trace' }, {}, now);
     await recordProgress(db(), [{ ...held, percent: 50, message: 'half' }]);
     const failed = backToPending(held, { delayMs: 1_500, timeoutSeconds: 900 });
     expect(await endAttempts(db(), [failed], later(2_000))).toEqual([
@@ -39,6 +39,7 @@ describeOnEveryDatabase('endAttempts', (db) => {
         workerId: held.workerId,
         workflowId: null,
         attempt: 1,
+        trace: 'a trace',
         from: 'executing',
         runMs: 2_000,
         released: false,
@@ -170,6 +171,7 @@ describeOnEveryDatabase('findAttempts', (db) => {
     expect(await findAttempts(db(), [stale, held])).toEqual([
       {
         taskId: held.taskId,
+        taskType: 'chat',
         lease: held.lease,
         priority: 'medium',
         queue: 'default',

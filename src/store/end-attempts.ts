@@ -96,7 +96,7 @@ with changed as (
     and ($13 or task.workflow_id is null or ending.became = 'pending')
   returning
     task.id, task.queue, task.task_type, task.capabilities, task.priority, task.cost,
-    task.workflow_id, task.attempt, task.waits_for,
+    task.workflow_id, task.attempt, task.trace_id, task.waits_for,
     -- What the row no longer says: who held it, and since when.
     task.past_attempts[cardinality(task.past_attempts)] as past
 ), counted as (
@@ -104,6 +104,8 @@ with changed as (
     sluice.count_ended(array_agg(queue) filter (where waits_for is null))
   end
   from changed
+), noted as (
+  insert into sluice.dead_letter_changes (task_id) select id from changed where waits_for is null
 )
 select changed.* from changed cross join counted`;
 
@@ -112,6 +114,7 @@ interface EndedTaskRow extends WindowRow {
   readonly cost: Cost | null;
   readonly workflow_id: string | null;
   readonly attempt: number;
+  readonly trace_id: string | null;
   readonly waits_for: 'time' | null;
   readonly past: PastAttemptJson;
 }
@@ -160,6 +163,7 @@ function endedOf(row: EndedTaskRow): EndedRow {
     workerId: past.worker_id as WorkerId,
     workflowId: row.workflow_id,
     attempt: row.attempt,
+    trace: row.trace_id,
     from: past.started_at === null ? 'assigned' : 'executing',
     runMs: Date.parse(past.ended_at) - Date.parse(past.started_at ?? past.assigned_at),
     released: false,

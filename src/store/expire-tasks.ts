@@ -11,6 +11,7 @@ export interface ExpiredRow {
   readonly queue: string;
   readonly taskType: string;
   readonly priority: Priority;
+  readonly trace: string | null;
   readonly from: 'pending' | 'queued';
 }
 
@@ -46,6 +47,7 @@ export async function expireTasks(
       queue: string;
       task_type: string;
       priority: number;
+      trace_id: string | null;
       was: 'pending' | 'queued';
     }>(expireStatement, [taskIds, errorJson, now, counts]);
     return rows.map((row) => ({
@@ -53,6 +55,7 @@ export async function expireTasks(
       queue: row.queue,
       taskType: row.task_type,
       priority: priorityOf(row.priority),
+      trace: row.trace_id,
       from: row.was,
     }));
   };
@@ -83,7 +86,7 @@ const expireStatement = `
       ended_at = coalesce($3::timestamptz, now()),
       error = $2::json
     where id = any(array(select id from due where not has_run))
-    returning id, queue, task_type, priority,
+    returning id, queue, task_type, priority, trace_id,
       case when queued_at is null then 'pending' else 'queued' end as was
   ), counted as (
     select case when $4::boolean then sluice.count_ended(array_agg(queue)) end from expired

@@ -58,7 +58,7 @@ describeOnEveryDatabase('readLines', (db) => {
 
   it('R-ST1: what never left its line is told as whoever submitted it knows it', async () => {
     const tasks = [
-      newTask({ ...rich, traceId: 'trace', costJson: '{"tokens":5,"images":0.25}' }),
+      newTask({ ...rich, trace: 'trace', costJson: '{"tokens":5,"images":0.25}' }),
       newTask(rich),
     ];
     const claims = await submitKnown(db(), tasks, now);
@@ -172,7 +172,8 @@ describeOnEveryDatabase('wakeDue', (db) => {
   it('tells what an offer needs', async () => {
     const runAt = later(10);
     const lane = { queue: 'b', capabilities: ['gpu'] };
-    const task = newTask({ runAt, ...lane, priority: 'high', costJson: '{"t":1}' });
+    const trace = 'a trace';
+    const task = newTask({ runAt, ...lane, priority: 'high', costJson: '{"t":1}', trace });
     const [submitted] = await submitTasks(db(), [task], now);
     expect(await wakeDue(db(), 100, later(1_010))).toEqual([
       {
@@ -183,6 +184,8 @@ describeOnEveryDatabase('wakeDue', (db) => {
         eligibleAtMs: runAt.getTime(),
         seq: submitted?.kind === 'created' ? submitted.seq : NaN,
         cost: { t: 1 },
+        attempt: 0,
+        trace: 'a trace',
       },
     ]);
   });

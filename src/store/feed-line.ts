@@ -142,8 +142,8 @@ function knownOf(
   if (parametersJson === null) return null;
   const { queue, taskType } = lane;
   const timeoutSeconds = row.timeouts?.[index] ?? 0;
-  const traceId = row.trace_ids?.[index] ?? null;
-  return { queue, taskType, priority, parametersJson, timeoutSeconds, traceId, cost, eligibleAtMs };
+  const trace = row.trace_ids?.[index] ?? null;
+  return { queue, taskType, priority, parametersJson, timeoutSeconds, trace, cost, eligibleAtMs };
 }
 
 /** Index: tasks_timed. Locked rows are skipped: whoever holds one is about to change it. */
@@ -164,12 +164,25 @@ where task.ctid = due.place
 returning
   task.id, task.queue, task.task_type, task.capabilities, task.priority, task.seq, task.cost,
   date_part('epoch', clock.now - task.eligible_at) * 1000 as age_ms,
-  date_part('epoch', task.eligible_at) * 1000 as eligible_ms`;
+  date_part('epoch', task.eligible_at) * 1000 as eligible_ms, task.attempt, task.trace_id`;
+
+export interface DueRow extends ReadyRow {
+  /** Its last attempt; 0: there was none. */
+  readonly attempt: number;
+  readonly trace: string | null;
+}
+
+interface DueTaskRow extends ReadyTaskRow {
+  readonly attempt: number;
+  readonly trace_id: string | null;
+}
 
 /** Those whose time has come are in line from now on, each at the place that its age gives it. */
-export async function wakeDue(db: Queryable, limit: number, now: Instant): Promise<ReadyRow[]> {
-  const rows = await db.query<ReadyTaskRow>(wakeDueSql, [limit, now]);
-  return rows.map(readyOf);
+export async function wakeDue(db: Queryable, limit: number, now: Instant): Promise<DueRow[]> {
+  const rows = await db.query<DueTaskRow>(wakeDueSql, [limit, now]);
+  return rows.map((row) =>
+    Object.assign(readyOf(row), { attempt: row.attempt, trace: row.trace_id }),
+  );
 }
 
 /** Index: tasks_timed, one entry. */

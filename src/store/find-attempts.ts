@@ -10,6 +10,7 @@ import { costOf, type PastAttemptJson } from './task-row.js';
 export interface AttemptRow extends Held {
   readonly priority: Priority;
   readonly queue: string;
+  readonly taskType: string;
   readonly retryCount: number;
   readonly maxRetries: number;
   readonly deferrals: number;
@@ -28,6 +29,7 @@ export interface AttemptTaskRow {
   readonly lease: Lease;
   readonly priority: number;
   readonly queue: string;
+  readonly task_type: string;
   readonly retry_count: number;
   readonly max_retries: number;
   readonly deferrals: number;
@@ -43,7 +45,7 @@ export interface AttemptTaskRow {
 
 /** Of `sluice.tasks task`: what `attemptOf` reads. */
 export const attemptColumns = `
-  task.id, task.lease, task.priority, task.queue, task.retry_count, task.max_retries,
+  task.id, task.lease, task.priority, task.queue, task.task_type, task.retry_count, task.max_retries,
   task.deferrals, task.returns, task.timeout_seconds, task.worker_id, task.workflow_id,
   task.status, task.attempt, coalesce(task.started_at, task.assigned_at) as begun_at, task.cost`;
 
@@ -53,6 +55,7 @@ export function attemptOf(row: AttemptTaskRow): AttemptRow {
     lease: row.lease,
     priority: priorityOf(row.priority),
     queue: row.queue,
+    taskType: row.task_type,
     retryCount: row.retry_count,
     maxRetries: row.max_retries,
     deferrals: row.deferrals,

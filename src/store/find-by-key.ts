@@ -68,7 +68,7 @@ function knownOf(row: KnownRow, draft: NewTask): Submitted {
     status: row.status ?? 'completed',
     queue: row.queue ?? draft.queue,
     priority: row.priority === null ? draft.priority : priorityOf(row.priority),
-    traceId: row.trace_id,
+    trace: row.trace_id,
     createdAt: row.created_at ?? new Date(instantOf(row.task_id)),
   };
 }

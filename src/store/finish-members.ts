@@ -18,6 +18,7 @@ export interface FinishedRow {
   readonly workerId: WorkerId;
   readonly workflowId: string | null;
   readonly attempt: number;
+  readonly trace: string | null;
   readonly from: 'assigned' | 'executing';
   readonly runMs: number;
   /** The next member of its workflow is due. */

@@ -21,7 +21,7 @@ describeOnEveryDatabase('completeTasks', (db) => {
   it('moves a task to history with its result, and tells what it was', async () => {
     const held = await runOne(
       db(),
-      { queue: 'gpt', costJson: '{"tokens":5}', tags: ['x'] },
+      { queue: 'gpt', costJson: '{"tokens":5}', tags: ['x'], trace: 'a trace' },
       {},
       now,
     );
@@ -43,6 +43,7 @@ describeOnEveryDatabase('completeTasks', (db) => {
         workerId: held.workerId,
         workflowId: null,
         attempt: 1,
+        trace: 'a trace',
         from: 'executing',
         runMs: 2_500,
         released: false,

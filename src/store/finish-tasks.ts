@@ -23,6 +23,7 @@ export interface KnownAttempt {
   readonly cost: Cost;
   readonly workerId: WorkerId;
   readonly attempt: number;
+  readonly trace: string | null;
   readonly startedAtMs: number;
 }
 
@@ -71,8 +72,8 @@ with done as (
 
 const completeTasksSql = prepared(`${moveSql}
 select
-  id, lease, queue, task_type, capabilities, priority, cost, worker_id, workflow_id, attempt, status,
-  now_ms - date_part('epoch', coalesce(started_at, assigned_at)) * 1000 as run_ms
+  id, lease, queue, task_type, capabilities, priority, cost, worker_id, workflow_id, attempt, trace_id,
+  status, now_ms - date_part('epoch', coalesce(started_at, assigned_at)) * 1000 as run_ms
 from done cross join counted`);
 
 /** Of attempts that are known, Postgres says only whether: usually all, and then it names none. */
@@ -90,6 +91,7 @@ interface Row {
   readonly worker_id: WorkerId;
   readonly workflow_id: string | null;
   readonly attempt: number;
+  readonly trace_id: string | null;
   readonly status: 'assigned' | 'executing';
   readonly run_ms: number;
 }
@@ -158,7 +160,7 @@ function knownCompleted(
  * 0.16, which was more than half of all that outlived a collection of the young.
  */
 function knownRow(taskId: TaskId, lease: Lease, known: KnownAttempt, nowMs: number): CompletedRow {
-  const { lane, priority, cost, workerId, attempt, startedAtMs } = known;
+  const { lane, priority, cost, workerId, attempt, trace, startedAtMs } = known;
   return {
     taskId,
     lease,
@@ -170,6 +172,7 @@ function knownRow(taskId: TaskId, lease: Lease, known: KnownAttempt, nowMs: numb
     workerId,
     workflowId: null,
     attempt,
+    trace,
     from: 'executing',
     runMs: nowMs - startedAtMs,
     released: false,
@@ -188,6 +191,7 @@ function completedOf(row: Row): CompletedRow {
     workerId: row.worker_id,
     workflowId: row.workflow_id,
     attempt: row.attempt,
+    trace: row.trace_id,
     from: row.status,
     runMs: row.run_ms,
     released: false,

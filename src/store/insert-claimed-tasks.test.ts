@@ -38,7 +38,7 @@ const rich: Partial<NewTask> = {
   costJson: '{"tokens":1200}',
   userId: 'user',
   tags: ['x', 'y z'],
-  traceId: 'trace',
+  trace: 'trace',
 };
 
 describeOnEveryDatabase('insertDueTasks of what is claimed', (db) => {

@@ -24,7 +24,7 @@ const rich: Partial<NewTask> = {
   costJson: '{"tokens":1200}',
   userId: 'user',
   tags: ['x', 'y z'],
-  traceId: 'trace',
+  trace: 'trace',
 };
 
 describeOnEveryDatabase('insertDueTasks', (db) => {

@@ -146,7 +146,7 @@ export async function insertDueTasks(
     sparseColumn(tasks, (task) => task.costJson),
     sparseColumn(tasks, (task) => task.userId),
     sparseColumn(tasks, (task) => listOrNull(task.tags)),
-    sparseColumn(tasks, (task) => task.traceId),
+    sparseColumn(tasks, (task) => task.trace),
     ...neededColumns(needs),
     counts,
     looks,

@@ -154,7 +154,7 @@ export async function insertTasks(
     sparseColumn(tasks, (task) => task.costJson),
     sparseColumn(tasks, (task) => task.userId),
     sparseColumn(tasks, (task) => listOrNull(task.tags)),
-    sparseColumn(tasks, (task) => task.traceId),
+    sparseColumn(tasks, (task) => task.trace),
     keys,
     ...neededColumns(needs),
     counts,

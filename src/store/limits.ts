@@ -31,6 +31,15 @@ export async function findLimit(db: Queryable, name: string): Promise<NamedLimit
   return row === undefined ? null : toView(row);
 }
 
+/** For a change that says what was there before: nobody else changes it meanwhile. */
+export async function lockLimit(tx: Queryable, name: string): Promise<NamedLimit | null> {
+  const [row] = await tx.query<LimitRow>(
+    `select ${columns} from sluice.limits where name = $1 for update`,
+    [name],
+  );
+  return row === undefined ? null : toView(row);
+}
+
 export interface LimitChanged {
   readonly name: string;
   /** Whoever holds a greater one ignores a smaller one. */
@@ -91,12 +100,17 @@ export type LimitDeleted =
   | { readonly kind: 'missing' }
   | { readonly kind: 'in_use' };
 
-export function deleteLimit(db: Database, name: string): Promise<LimitDeleted> {
+/** `also` is done in the same transaction, with what was deleted. */
+export function deleteLimit(
+  db: Database,
+  name: string,
+  also: (tx: Queryable, limit: RateLimit) => Promise<void> = async () => undefined,
+): Promise<LimitDeleted> {
   return db.transaction(async (tx) => {
     // First the lock that putQueue shares, then, in a statement of its own, the look at the
     // queues: it sees every queue that was put with this limit before.
-    const [limit] = await tx.query('select from sluice.limits where name = $1 for update', [name]);
-    if (limit === undefined) return { kind: 'missing' };
+    const limit = await lockLimit(tx, name);
+    if (limit === null) return { kind: 'missing' };
     const [deleted] = await tx.query<{ version: number }>(
       `delete from sluice.limits
        where name = $1 and not exists (
@@ -106,9 +120,9 @@ export function deleteLimit(db: Database, name: string): Promise<LimitDeleted> {
        returning version`,
       [name],
     );
-    return deleted === undefined
-      ? { kind: 'in_use' }
-      : { kind: 'deleted', version: deleted.version };
+    if (deleted === undefined) return { kind: 'in_use' };
+    await also(tx, limit);
+    return { kind: 'deleted', version: deleted.version };
   });
 }
 

@@ -1,13 +1,14 @@
 import { describe, expect, it } from 'vitest';
 
-import { atSecond, seedTask, zero } from '../../test/store/seed.js';
+import { atSecond, seedBulk, seedTask, zero } from '../../test/store/seed.js';
 import { describeOnEveryDatabase } from '../../test/store/support.js';
 import type { TaskId } from '../domain/ids.js';
 import type { Page } from '../protocol/page.js';
 import type { ListedTask, TaskFilter } from '../protocol/tasks-api.js';
 import { cancelTasks } from './cancel-tasks.js';
-import { listTasks, maxScannedRows } from './list-tasks.js';
+import { listTasks } from './list-tasks.js';
 import { decodeIdCursor, encodeCursor } from './paging.js';
+import { maxScannedRows } from './task-walk.js';
 
 describeOnEveryDatabase('listTasks', (db) => {
   it('lists the living and history together, newest first', async () => {
@@ -43,7 +44,7 @@ describeOnEveryDatabase('listTasks', (db) => {
 
   it('an empty store is an empty page', async () => {
     const page = await listTasks(db(), { status: 'queued' }, {}, zero);
-    expect(page).toEqual({ items: [], nextCursor: null });
+    expect(page).toEqual({ items: [], nextCursor: null, searchedBackTo: null });
   });
 
   it('finds by every filter, among the living and in history', async () => {
@@ -89,21 +90,22 @@ describeOnEveryDatabase('listTasks', (db) => {
 
   it('reads a bounded number of rows, answers what it found, and goes on from there', async () => {
     const needle = await seedTask(db(), { queue: 'rare' });
-    await seedBulk(maxScannedRows);
+    await seedBulk(db(), maxScannedRows);
     const first = await listTasks(db(), { queue: 'rare' }, { limit: 5 }, zero);
     expect(first.items).toEqual([]);
+    expect(first.searchedBackTo).toBeInstanceOf(Date);
     const cursor = first.nextCursor;
     if (cursor === null) throw new Error('there is more to read');
     const second = await listTasks(db(), { queue: 'rare' }, { limit: 5, cursor }, zero);
     expect(idsOf(second)).toEqual([needle.taskId]);
-    expect(second.nextCursor).toBeNull();
+    expect([second.nextCursor, second.searchedBackTo]).toEqual([null, null]);
   });
 
   it('does not answer past the point where the other table was read to', async () => {
     const early = await seedTask(db(), { queue: 'rare' });
     const earlyEnded = await seedTask(db(), { queue: 'rare' });
     await cancelTasks(db(), [earlyEnded.taskId], zero);
-    await seedBulk(maxScannedRows);
+    await seedBulk(db(), maxScannedRows);
     // History holds one row and is read to its end; the living are not, and hold an older match.
     const first = await listTasks(db(), { queue: 'rare' }, { limit: 5 }, zero);
     expect(first.items).toEqual([]);
@@ -116,19 +118,6 @@ describeOnEveryDatabase('listTasks', (db) => {
     const taskIds: TaskId[] = [];
     for (let n = 0; n < count; n += 1) taskIds.push((await seedTask(db())).taskId);
     return taskIds;
-  }
-
-  /** All of them newer than what was seeded before. */
-  async function seedBulk(count: number): Promise<void> {
-    await db().query(
-      `insert into sluice.tasks
-         (id, queue, task_type, priority, status, created_at, eligible_at, queued_at,
-          timeout_seconds, max_retries)
-       select ('ffffffff-0000-7000-8000-' || lpad(to_hex(n), 12, '0'))::uuid,
-         'common', 'chat', 1, 'queued', $2, $2, $2, 600, 3
-       from generate_series(1, $1::int) n`,
-      [count, zero],
-    );
   }
 
   async function found(filter: TaskFilter): Promise<TaskId[]> {

@@ -1,9 +1,19 @@
-import { likePatterns, unconfined } from '../domain/confinement.js';
-import type { TaskId } from '../domain/ids.js';
+import { unconfined } from '../domain/confinement.js';
+import { instantOf, type TaskId } from '../domain/ids.js';
 import type { Page } from '../protocol/page.js';
-import type { ListedTask, ListInclude, ListRequest, TaskFilter } from '../protocol/tasks-api.js';
+import type {
+  ListedTask,
+  ListInclude,
+  ListRequest,
+  TaskFilter,
+  TaskPage,
+  TaskSearch,
+} from '../protocol/tasks-api.js';
 import type { Instant, Queryable } from './database.js';
 import { decodeIdCursor, defaultPageLimit, encodeCursor } from './paging.js';
+import { searchText } from './search-text.js';
+import { filterValues, ofFilter } from './task-filter.js';
+import { lastTaskId, livingOf, maxScannedRows } from './task-walk.js';
 import {
   cutToBytes,
   historyColumns,
@@ -14,45 +24,66 @@ import {
   type ViewRow,
 } from './task-view.js';
 
-/** Of each table, in one call. A filter that matches little answers little, and a cursor. */
-export const maxScannedRows = 10_000;
-
-/** After every id there is. */
-export const lastTaskId = 'ffffffff-ffff-ffff-ffff-ffffffffffff' as TaskId;
-
 /**
  * Newest first by id, the living and history merged. A task keeps its id when it ends, so that
  * paging meets every task once, whatever ends in between.
  */
 export async function listTasks(
   db: Queryable,
+  search: TaskSearch,
+  page: ListRequest,
+  now: Instant,
+): Promise<TaskPage> {
+  const { text, ...filter } = search;
+  const listed =
+    text === undefined
+      ? await listMatches(db, filter, page, now)
+      : await listWithText(db, filter, text, page, now);
+  const { nextCursor } = listed;
+  const searchedBackTo =
+    nextCursor === null ? null : new Date(instantOf(decodeIdCursor(nextCursor)));
+  return { ...listed, searchedBackTo };
+}
+
+async function listMatches(
+  db: Queryable,
   filter: TaskFilter,
   page: ListRequest,
   now: Instant,
 ): Promise<Page<ListedTask>> {
-  const { include = [] } = page;
-  const { within = unconfined } = filter;
-  const limit = page.limit ?? defaultPageLimit;
-  const before = page.cursor === undefined ? lastTaskId : decodeIdCursor(page.cursor);
+  const { include = [], limit = defaultPageLimit } = page;
+  const { status, within = unconfined } = filter;
   const unfiltered = Object.values(filter).every((wanted) => wanted === undefined);
   const rows = await db.query<ListedRow & { floor: TaskId | null }>(
-    listStatement(livingOf(filter.status, within.owner !== null), include),
+    listStatement(livingOf(status, within.owner !== null), include),
     [
-      before,
+      ...filterValues(filter),
+      status ?? null,
+      beforeOf(page),
       unfiltered ? limit : maxScannedRows,
       limit,
-      filter.status ?? null,
-      filter.queue ?? null,
-      filter.taskType ?? null,
-      filter.userId ?? null,
-      filter.workflowId ?? null,
-      filter.tag ?? null,
       now,
-      within.owner,
-      likePatterns(within),
     ],
   );
   return pageFrom(rows, limit, include, rows[0]?.floor ?? null);
+}
+
+/** First which tasks hold the text, then these tasks: one that ends in between is found in history. */
+async function listWithText(
+  db: Queryable,
+  filter: TaskFilter,
+  text: string,
+  page: ListRequest,
+  now: Instant,
+): Promise<Page<ListedTask>> {
+  const { include = [], limit = defaultPageLimit } = page;
+  const { taskIds, next } = await searchText(db, filter, { text, limit, before: beforeOf(page) });
+  const rows = await db.query<ListedRow>(foundStatement(include), [taskIds, now]);
+  return pageFrom(rows, limit, include, next);
+}
+
+function beforeOf({ cursor }: ListRequest): TaskId {
+  return cursor === undefined ? lastTaskId : decodeIdCursor(cursor);
 }
 
 /** A row of a list; one without an id: there is none. */
@@ -78,73 +109,56 @@ export function pageFrom(
 }
 
 /**
- * The living that a status can be found among. Dead letters have an index in the order of the ids.
- * What is held is few, and found by the index of holders, whatever waits. Those of one key have an index
- * as well (tasks_owned); history has none, and is read as for any other filter.
- */
-function livingOf(status: TaskFilter['status'], areOwned: boolean): string {
-  if (areOwned) return 'select * from sluice.tasks where owner = $11';
-  switch (status) {
-    case 'dead_letter':
-    case 'failed':
-      return `select * from sluice.tasks where status in ('dead_letter', 'failed')`;
-    case 'assigned':
-    case 'executing':
-      // Offset 0 keeps the planner from walking the primary key through everything that waits.
-      return 'select * from sluice.tasks where worker_id is not null offset 0';
-    case 'pending':
-    case 'queued':
-    case 'completed':
-    case 'cancelled':
-    case undefined:
-      return 'select * from sluice.tasks';
-  }
-}
-
-/**
- * Both tables are read at most $2 rows deep, so that nothing below the higher of the two floors
- * may be answered: the other table was not read that far. Without a filter $2 is the page.
+ * Both tables are read at most $10 rows deep, so that nothing below the higher of the two floors
+ * may be answered: the other table was not read that far. Without a filter $10 is the page.
  */
 function listStatement(living: string, include: readonly ListInclude[]): string {
-  const wantsLiving = `$4::text is null or $4 not in ('completed', 'cancelled')`;
-  const wantsHistory = `$4::text is null or $4 in ('completed', 'cancelled')`;
+  const wantsLiving = `$8::text is null or $8 not in ('completed', 'cancelled')`;
+  const wantsHistory = `$8::text is null or $8 in ('completed', 'cancelled')`;
   return `
     with recursive floor as (
       select greatest(
         (
-          select id from (${living}) living where id < $1::uuid and (${wantsLiving})
-          order by id desc offset $2::int - 1 limit 1
+          select id from (${living}) living where id < $9::uuid and (${wantsLiving})
+          order by id desc offset $10::int - 1 limit 1
         ),
         (
-          select id from sluice.task_history where id < $1::uuid and (${wantsHistory})
-          order by id desc offset $2::int - 1 limit 1
+          select id from sluice.task_history where id < $9::uuid and (${wantsHistory})
+          order by id desc offset $10::int - 1 limit 1
         )
       ) as id
     ), page as (
       select * from (
         (
           select ${livingColumns} from (${living}) living
-          where id < $1::uuid and (${wantsLiving}) order by id desc limit $2::int
+          where id < $9::uuid and (${wantsLiving}) order by id desc limit $10::int
         )
         union all
         (
           select ${historyColumns} from sluice.task_history
-          where id < $1::uuid and (${wantsHistory}) order by id desc limit $2::int
+          where id < $9::uuid and (${wantsHistory}) order by id desc limit $10::int
         )
-      ) merged
+      ) task
       where id >= coalesce((select id from floor), '00000000-0000-0000-0000-000000000000')
-        and ($4::text is null or status = $4)
-        and ($5::text is null or queue = $5)
-        and ($6::text is null or task_type = $6)
-        and ($7::text is null or user_id = $7)
-        and ($8::text is null or workflow_id = $8)
-        and ($9::text is null or $9 = any(tags))
-        and ($11::text is null or owner = $11)
-        and ($12::text[] is null or queue like any($12))
-      order by id desc limit $3::int
+        and ($8::text is null or status = $8)
+        and ${ofFilter}
+      order by id desc limit $11::int
     ), ${cutToBytes(include)}
     select ${viewColumns(include)}, floor.id as floor, (select count(*) from page) as found,
-      coalesce($10::timestamptz, now()) as now
+      coalesce($12::timestamptz, now()) as now
     from floor left join kept task on true ${viewJoins}
+    order by task.id desc`;
+}
+
+function foundStatement(include: readonly ListInclude[]): string {
+  return `
+    with recursive page as (
+      select ${livingColumns} from sluice.tasks where id = any($1::uuid[])
+      union all
+      select ${historyColumns} from sluice.task_history where id = any($1::uuid[])
+    ), ${cutToBytes(include)}
+    select ${viewColumns(include)}, (select count(*) from page) as found,
+      coalesce($2::timestamptz, now()) as now
+    from kept task ${viewJoins}
     order by task.id desc`;
 }

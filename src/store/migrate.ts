@@ -4,7 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { LockedError, type Database, type Queryable } from './database.js';
 import { checkRights, hasSchema } from './database-rights.js';
 
-interface Migration {
+export interface Migration {
   readonly version: number;
   readonly script: string;
 }
@@ -23,26 +23,26 @@ export const migrations: readonly Migration[] = readdirSync(folder)
 /** The version that this code needs. */
 export const latestVersion = migrations.at(-1)?.version ?? 0;
 
-/** Any number, as long as nobody else in this database uses it. */
-const migrationLock = 7_378_697_629;
-
-/** Whoever comes after a lock that waits has to wait as well: less than any statement is patient. */
+/** Others queue behind a lock that waits: shorter than the lock_timeout of any statement. */
 const lockTimeout = '50ms';
 const lockedRetryMs = 200;
 
 /** Brings the schema to the latest version; leaves a newer one alone. */
-export async function migrate(db: Database): Promise<{ from: number; to: number }> {
+export async function migrate(
+  db: Database,
+  all: readonly Migration[] = migrations,
+): Promise<{ from: number; to: number }> {
   await checkRights(db, 'read');
   const from = await schemaVersion(db);
-  if (from < latestVersion) await checkRights(db, 'change');
+  if (from < (all.at(-1)?.version ?? 0)) await checkRights(db, 'change');
   let to = from;
-  for (const migration of migrations) {
+  for (const migration of all) {
     if (migration.version > from) to = await applyUnlessLocked(db, migration);
   }
   return { from, to };
 }
 
-/** Servers of the version before go on, and somebody's transaction may be open for an hour. */
+/** Servers of the version before go on, and a transaction of a user may stay open for an hour. */
 async function applyUnlessLocked(db: Database, migration: Migration): Promise<number> {
   for (;;) {
     try {
@@ -72,7 +72,7 @@ export async function schemaVersion(db: Queryable): Promise<number> {
 async function apply(tx: Queryable, { version, script }: Migration): Promise<number> {
   // Another server may be migrating: wait for it as long as it takes, then find its work done.
   await tx.run('set local lock_timeout = 0; set local statement_timeout = 0;');
-  await tx.query('select pg_advisory_xact_lock($1)', [migrationLock]);
+  await tx.query('select pg_advisory_xact_lock(7378697629)');
   const reached = await schemaVersion(tx);
   if (reached >= version) return reached;
   // "create schema if not exists" needs the right to create one also when it is there.

@@ -21,7 +21,8 @@ export interface NewTask {
   readonly costJson: string | null;
   readonly userId: string | null;
   readonly tags: readonly string[];
-  readonly traceId: string | null;
+  /** As `traceToText` writes it. */
+  readonly trace: string | null;
   /** The key that submits it, if that key is confined to its own tasks. */
   readonly owner: string | null;
   /** Whoever submits it offers it as well. Else its time is now, and whoever serves finds it. */
@@ -80,7 +81,7 @@ export type Submitted =
       readonly status: TaskState;
       readonly queue: string;
       readonly priority: Priority;
-      readonly traceId: string | null;
+      readonly trace: string | null;
       readonly createdAt: Date;
     }
   | { readonly kind: 'conflict'; readonly taskId: TaskId }

@@ -93,12 +93,18 @@ export async function purgeEnded(
 ): Promise<number> {
   if (taskIds.length === 0) return 0;
   const gone = await db.query(
-    `delete from sluice.tasks
-     where ctid = any(array(
-       select ctid from sluice.tasks where id = any($4::uuid[]) and ${isOver}
-       for update skip locked
-     ))
-     returning id`,
+    `with gone as (
+       delete from sluice.tasks
+       where ctid = any(array(
+         select ctid from sluice.tasks where id = any($4::uuid[]) and ${isOver}
+         for update skip locked
+       ))
+       returning id, status
+     ), noted as (
+       insert into sluice.dead_letter_changes (task_id)
+       select id from gone where status = 'dead_letter'
+     )
+     select id from gone`,
     [now, kept.failed, kept.deadLetter, taskIds],
   );
   return gone.length;

@@ -103,6 +103,28 @@ export async function findQueue(db: Queryable, name: string): Promise<Configured
   return row === undefined ? null : toConfigured(row);
 }
 
+/** Those of them that there are. */
+export async function findQueues(
+  db: Queryable,
+  names: readonly string[],
+): Promise<ConfiguredRow[]> {
+  if (names.length === 0) return [];
+  const rows = await db.query<QueueRow>(
+    `select ${configuredColumns} from sluice.queues where name = any($1::text[])`,
+    [names],
+  );
+  return rows.map(toConfigured);
+}
+
+/** For a change that says what was there before: nobody else changes it meanwhile. */
+export async function lockQueue(tx: Queryable, name: string): Promise<ConfiguredRow | null> {
+  const [row] = await tx.query<QueueRow>(
+    `select ${configuredColumns} from sluice.queues where name = $1 for no key update`,
+    [name],
+  );
+  return row === undefined ? null : toConfigured(row);
+}
+
 export async function listQueues(
   db: Queryable,
   page: PageRequest,

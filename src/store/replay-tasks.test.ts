@@ -11,7 +11,8 @@ describeOnEveryDatabase('replayTasks', (db) => {
     const { taskId } = await seedTask(db(), { status, deadlineSeconds: 60, attempt: 4 });
     const rows = await replayTasks(db(), [taskId], { newPriority: 'high' }, atSecond(30));
     const lane = { queue: 'default', taskType: 'chat', capabilities: [] };
-    expect(rows).toEqual([{ taskId, window: { lane, priority: 'high' }, from: status }]);
+    const window = { lane, priority: 'high' };
+    expect(rows).toEqual([{ taskId, window, from: status, trace: null }]);
     expect(await findTask(db(), taskId, true, atSecond(40))).toMatchObject({
       status: 'pending',
       priority: 'high',

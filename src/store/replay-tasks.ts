@@ -11,11 +11,13 @@ export interface ReplayedRow {
   readonly taskId: TaskId;
   readonly window: LineWindow;
   readonly from: TaskState;
+  readonly trace: string | null;
 }
 
 interface RevivedRow extends WindowRow {
   id: TaskId;
   was: TaskState;
+  trace_id: string | null;
 }
 
 /**
@@ -111,7 +113,10 @@ const reviveStatement = `
       lateral (select ctid as place, * from sluice.tasks where id = wanted.id offset 0) as ended
     where task.ctid = ended.place and task.status in ('dead_letter', 'failed')
     returning task.id, task.queue, task.task_type, task.capabilities, task.priority,
-      ended.status as was
+      task.trace_id, ended.status as was
+  ), noted as (
+    insert into sluice.dead_letter_changes (task_id)
+    select id from replayed where was = 'dead_letter'
   ), ${countReplayed}`;
 
 // Its parameters may be gone already: inputs are kept only as long as something living is as old.
@@ -136,9 +141,9 @@ const restoreStatement = `
       workflow_id, halts_workflow, idempotency_key, cost, user_id, tags, trace_id, owner, ${withMarks}
     from ended, ${wantedTasks}
     where wanted.id = ended.id
-    returning id, queue, task_type, capabilities, priority, 'cancelled' as was
+    returning id, queue, task_type, capabilities, priority, trace_id, 'cancelled' as was
   ), ${countReplayed}`;
 
 function toReplayed(row: RevivedRow): ReplayedRow {
-  return { taskId: row.id, window: windowOf(row), from: row.was };
+  return { taskId: row.id, window: windowOf(row), from: row.was, trace: row.trace_id };
 }

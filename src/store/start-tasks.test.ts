@@ -12,7 +12,9 @@ const later = (ms: number): Date => new Date(now.getTime() + ms);
 describeOnEveryDatabase('startTasks', (db) => {
   it('an assigned task executes, and its timeout counts from then', async () => {
     const held = await runOne(db(), { timeoutSeconds: 60 }, { start: false }, now);
-    expect(await startTasks(db(), [held], later(5_000))).toEqual([held.lease]);
+    expect(await startTasks(db(), [held], later(5_000))).toMatchObject([
+      { lease: held.lease, attempt: 1, isFirst: true },
+    ]);
     expect(await rowOf(db(), held.taskId)).toMatchObject({
       status: 'executing',
       assigned_at: now,
@@ -23,7 +25,7 @@ describeOnEveryDatabase('startTasks', (db) => {
 
   it('said again it counts as started, and its timeout does not begin anew', async () => {
     const held = await runOne(db(), { timeoutSeconds: 60 }, { start: true }, now);
-    expect(await startTasks(db(), [held], later(5_000))).toEqual([held.lease]);
+    expect(await startTasks(db(), [held], later(5_000))).toMatchObject([{ lease: held.lease }]);
     expect(await rowOf(db(), held.taskId)).toMatchObject({
       started_at: now,
       lapses_at: later(60_000),

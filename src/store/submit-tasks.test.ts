@@ -35,7 +35,7 @@ describeOnEveryDatabase('submitTasks', (db) => {
       costJson: '{"tokens":1200}',
       userId: 'user',
       tags: ['x', 'y'],
-      traceId: 'trace',
+      trace: 'trace',
     });
     const answers = await submitTasks(db(), [task], now);
     expect(answers).toEqual([
@@ -135,14 +135,14 @@ describeOnEveryDatabase('submitTasks', (db) => {
   });
 
   it('R-ST4: the same key again is the same task, wherever it has got to', async () => {
-    const first = await submitOne(db(), { idempotency: newKey('k'), traceId: 'first' }, now);
-    const again = { idempotency: newKey('k'), traceId: 'second', priority: 'high' } as const;
+    const first = await submitOne(db(), { idempotency: newKey('k'), trace: 'first' }, now);
+    const again = { idempotency: newKey('k'), trace: 'second', priority: 'high' } as const;
     const existing = {
       kind: 'existing',
       taskId: first.taskId,
       queue: 'default',
       priority: 'medium',
-      traceId: 'first',
+      trace: 'first',
       createdAt: now,
     };
     expect(await submitOne(db(), again, now)).toEqual({ ...existing, status: 'queued' });

@@ -6,6 +6,7 @@ import { atSecond, seedTask, zero } from '../../test/store/seed.js';
 import { describeOnEveryDatabase } from '../../test/store/support.js';
 import type { TaskId, WorkerId } from '../domain/ids.js';
 import type { Heartbeat } from '../protocol/workers-api.js';
+import { readWorkers } from './alert-readings.js';
 import { proveHearing } from './hearing.js';
 import {
   buryLapsedWorkers,
@@ -40,6 +41,11 @@ describeOnEveryDatabase('sweeping attempts', (db) => {
     expect(await bury(30.001)).toEqual([]);
     expect(await findWorker(db(), workerId)).toMatchObject({ status: 'dead' });
     expect(await findWorker(db(), recent)).toMatchObject({ status: 'active' });
+    expect(await readWorkers(db(), atSecond(300))).toMatchObject({
+      livingWorkers: 1,
+      lostWorkers: 1,
+    });
+    expect(await readWorkers(db(), atSecond(331))).toMatchObject({ lostWorkers: 0 });
   });
 
   it('R-RE1: finds what a dead worker holds, and a worker nobody knows', async () => {

@@ -60,7 +60,8 @@ export async function buryLapsedWorkers(
 ): Promise<BuriedWorker[]> {
   const rows = await db.query<{ id: WorkerId; silent_ms: number }>(
     `update sluice.workers buried set status = 'dead', current_load = 0,
-       lapsed_unheard = lapsed.is_unheard
+       lapsed_unheard = lapsed.is_unheard,
+       lost_at = case when lapsed.is_unheard then null else lapsed.instant end
      from (
        select w.id, instant,
          w.last_heartbeat_at < us.hearing_since

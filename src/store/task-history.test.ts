@@ -207,7 +207,7 @@ describeOnEveryDatabase('the history of a task', (db) => {
           costJson: null,
           userId: null,
           tags: [],
-          traceId: null,
+          trace: null,
           isOffered,
           passesCeilings: false,
           claim: null,

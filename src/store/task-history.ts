@@ -112,6 +112,21 @@ export function lastPassage(task: ToldColumns): Passage {
     : { ...presentPassage(task), queuedAt: task.queued_at };
 }
 
+/**
+ * The attempt that runs, or else the last one that did. Needs only the last of `past_attempts`. Null: none
+ * has started, or the last entry is of an attempt that never started.
+ */
+export function lastExecution(
+  task: ToldColumns,
+): { readonly startedAt: Date; readonly endedAt: Date | null } | null {
+  if (task.started_at !== null) return { startedAt: task.started_at, endedAt: task.ended_at };
+  const last = task.past_attempts.at(-1);
+  const startedAt = instantOf(last?.started_at);
+  return last === undefined || startedAt === null
+    ? null
+    : { startedAt, endedAt: new Date(last.ended_at) };
+}
+
 function presentPassage(task: ToldColumns): Passage {
   // A pending task's way has not begun, and a dead letter's is its last attempt.
   const none = task.status === 'pending' || task.status === 'dead_letter';

@@ -2,9 +2,16 @@ import type { TaskId } from '../domain/ids.js';
 import type { JsonObject, JsonValue } from '../domain/json.js';
 import { defaultAgeing, effectivePriority, priorityOf, type Ageing } from '../domain/priority.js';
 import type { Cost } from '../domain/queue-settings.js';
+import { traceIdFromText } from '../domain/trace.js';
 import { bounds } from '../protocol/bounds.js';
 import type { ListedTask, ListInclude, TaskView } from '../protocol/tasks-api.js';
-import { lastPassage, stateSince, tellHistory, type ToldColumns } from './task-history.js';
+import {
+  lastExecution,
+  lastPassage,
+  stateSince,
+  tellHistory,
+  type ToldColumns,
+} from './task-history.js';
 import { attemptErrorFromJson } from './task-row.js';
 
 /** A living task and one in history, in the same columns, for a union of both. */
@@ -12,7 +19,7 @@ const sharedColumns = `id, task_type, queue, capabilities, priority, status, ret
   max_retries, attempt, created_at, run_at, eligible_at, queued_at, assigned_at, started_at,
   ended_at, worker_id, progress_percent, progress_message, error, timeout_seconds,
   dispatch_deadline_seconds, workflow_id, idempotency_key, cost, user_id, tags, trace_id,
-  past_attempts, owner`;
+  past_attempts, owner, deferrals, returns`;
 export const livingColumns = `${sharedColumns}, null::json as result, null::json as usage`;
 export const historyColumns = `${sharedColumns}, result, usage`;
 
@@ -44,7 +51,7 @@ export function viewColumns(parts: ViewParts): string {
     task.eligible_at, task.queued_at, task.assigned_at, task.started_at, task.ended_at,
     task.worker_id, task.progress_percent, task.progress_message, task.error,
     task.timeout_seconds, task.dispatch_deadline_seconds, task.workflow_id, task.idempotency_key,
-    task.cost, task.user_id, task.tags, task.trace_id, task.usage,
+    task.cost, task.user_id, task.tags, task.trace_id, task.usage, task.deferrals, task.returns,
     ${parts.includes('result') ? 'task.result' : 'null::json as result'},
     coalesce(array_to_json(${kept}), '[]') as past_attempts, ${parameters} as parameters,
     queue.name is not null as queue_known, queue.low_to_medium_ms, queue.low_to_high_ms,
@@ -124,6 +131,8 @@ export interface ViewRow extends ToldColumns {
   readonly trace_id: string | null;
   readonly result: JsonValue;
   readonly usage: Cost | null;
+  readonly deferrals: number;
+  readonly returns: number;
   /** Null: it ended so long ago that its parameters are no longer kept. */
   readonly parameters: JsonObject | null;
   readonly queue_known: boolean;
@@ -175,8 +184,11 @@ export function toListedTask(row: ViewRow, now: Date, include: readonly ListIncl
     usage: row.usage,
     userId: row.user_id,
     tags: row.tags,
-    traceId: row.trace_id,
+    traceId: traceIdFromText(row.trace_id, row.id),
     currentStateDurationSeconds: secondsBetween(stateSince(row), now),
+    executionDurationSeconds: executionSeconds(row, now),
+    deferrals: row.deferrals,
+    returns: row.returns,
   };
 }
 
@@ -201,6 +213,11 @@ function ageingOf(row: ViewRow): Ageing {
 function dispatchDeadlineOf(row: ViewRow): Date | null {
   const seconds = row.dispatch_deadline_seconds;
   return seconds === null ? null : new Date(row.eligible_at.getTime() + seconds * 1000);
+}
+
+function executionSeconds(row: ViewRow, now: Date): number | null {
+  const execution = lastExecution(row);
+  return execution === null ? null : secondsBetween(execution.startedAt, execution.endedAt ?? now);
 }
 
 function secondsBetween(from: Date, to: Date): number {

@@ -55,6 +55,15 @@ export async function settle(
   );
 }
 
+/** Queues whose newest settings are not in force. Nearly always none. */
+export async function findUnsettledNames(db: Queryable, limit: number): Promise<string[]> {
+  const rows = await db.query<{ queue: string }>(
+    'select queue from sluice.unsettled where settled_at is null limit $1',
+    [limit],
+  );
+  return rows.map(({ queue }) => queue);
+}
+
 /** Those of these queues whose newest settings are not in force. */
 export async function unsettledAmong(
   db: Queryable,

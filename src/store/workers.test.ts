@@ -43,11 +43,17 @@ describeOnEveryDatabase('workers', (db) => {
       queues: ['q'],
       capacity: 5,
       currentLoad: 0,
+      availableCapacity: 5,
       memoryUsage: null,
       eventLoopDelayMs: null,
+      cpuUsage: null,
+      consecutiveFailures: 0,
+      drainRequestedAt: null,
       registeredAt: zero,
       lastHeartbeatAt: zero,
       benchedUntil: null,
+      currentTasks: [],
+      health: null,
     });
     expect(await findWorker(db(), randomUUID() as WorkerId)).toBeNull();
   });
@@ -85,6 +91,8 @@ describeOnEveryDatabase('workers', (db) => {
         maxCapacity: 7,
         memoryUsage: 0.5,
         eventLoopDelayMs: 12,
+        cpuUsage: 1.25,
+        consecutiveFailures: 4,
         health: { disk: 'ok' },
       },
       atSecond(10),
@@ -102,8 +110,29 @@ describeOnEveryDatabase('workers', (db) => {
       capacity: 7,
       memoryUsage: 0.5,
       eventLoopDelayMs: 12,
+      cpuUsage: 1.25,
+      consecutiveFailures: 4,
       lastHeartbeatAt: atSecond(10),
+      currentTasks: [taskId],
+      health: { disk: 'ok' },
     });
+    // Absent: none. A worker that drains has room for nothing.
+    await beat(db(), workerId, { currentLoad: 3, status: 'draining' }, atSecond(20));
+    expect(await findWorker(db(), workerId)).toMatchObject({
+      ...{ availableCapacity: 0, consecutiveFailures: 0, cpuUsage: null },
+    });
+    await beat(db(), workerId, { currentLoad: 3, status: 'active' }, atSecond(30));
+    expect(await findWorker(db(), workerId)).toMatchObject({ availableCapacity: 4 });
+  });
+
+  it('R-OB11: of what a worker holds 100 tasks are shown', async () => {
+    const workerId = await register({});
+    const held = await Promise.all(
+      Array.from({ length: 103 }, () => seedTask(db(), { status: 'executing', workerId })),
+    );
+    const { currentTasks = [] } = (await findWorker(db(), workerId)) ?? {};
+    expect(currentTasks).toHaveLength(100);
+    expect(held.map(({ taskId }) => taskId)).toEqual(expect.arrayContaining([...currentTasks]));
   });
 
   it('many beats are one statement, answered in their order; of two of one worker the later stays', async () => {
@@ -148,10 +177,12 @@ describeOnEveryDatabase('workers', (db) => {
 
   it('a drain is asked for once and told with every beat', async () => {
     const workerId = await register({});
-    expect(await requestDrain(db(), workerId)).toBe(true);
+    expect(await requestDrain(db(), workerId, atSecond(5))).toBe(true);
+    expect(await requestDrain(db(), workerId, atSecond(9))).toBe(true);
+    expect(await findWorker(db(), workerId)).toMatchObject({ drainRequestedAt: atSecond(5) });
     const answer = await beat(db(), workerId, { currentLoad: 0, status: 'active' }, zero);
     expect(answer).toMatchObject({ drainRequested: true });
-    expect(await requestDrain(db(), randomUUID() as WorkerId)).toBe(false);
+    expect(await requestDrain(db(), randomUUID() as WorkerId, zero)).toBe(false);
   });
 
   it('leases of a dead or vanished worker move to its new id; those of the living do not', async () => {

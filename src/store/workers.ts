@@ -1,8 +1,15 @@
 import type { Lease, TaskId, WorkerId } from '../domain/ids.js';
+import type { JsonObject } from '../domain/json.js';
 import { bounds } from '../protocol/bounds.js';
 import type { Page, PageRequest } from '../protocol/page.js';
-import type { Heartbeat, Held, Registration, WorkerView } from '../protocol/workers-api.js';
-import { column, heldColumns, sparseColumn } from './columns.js';
+import type {
+  Heartbeat,
+  Held,
+  Registration,
+  WorkerDetail,
+  WorkerView,
+} from '../protocol/workers-api.js';
+import { column, heldColumns, realOrNull, sparseColumn } from './columns.js';
 import { LockedError, type Database, type Instant, type Queryable } from './database.js';
 import { letGoUnlisted } from './hold-workflows.js';
 import { decodeIdCursor, defaultPageLimit, encodeCursor } from './paging.js';
@@ -88,6 +95,8 @@ with beat as (
     capacity = coalesce(beating.capacity, worker.capacity),
     memory_usage = beating.memory_usage,
     event_loop_delay_ms = beating.event_loop_delay_ms,
+    cpu_usage = beating.cpu_usage,
+    consecutive_failures = coalesce(beating.consecutive_failures, 0),
     health = beating.health::json,
     last_heartbeat_at = coalesce($8::timestamptz, now()),
     heard_by = $9::uuid,
@@ -98,9 +107,11 @@ with beat as (
       )
     )
   from unnest(
-    $1::uuid[], $2::text[], $3::int[], $4::int[], $5::float8[], $6::float8[], $7::text[], $10::text[]
+    $1::uuid[], $2::text[], $3::int[], $4::int[], $5::float8[], $6::float8[], $7::text[], $10::text[],
+    $11::real[], $12::int[]
   ) as beating (
-    worker_id, status, current_load, capacity, memory_usage, event_loop_delay_ms, health, undelivered
+    worker_id, status, current_load, capacity, memory_usage, event_loop_delay_ms, health, undelivered,
+    cpu_usage, consecutive_failures
   )
   where worker.id = beating.worker_id and worker.status <> 'dead'
   returning worker.id, worker.drain_requested, worker.last_heartbeat_at as instant
@@ -142,6 +153,8 @@ export async function beatAll(
     sparseColumn(latest, ({ heartbeat: { undelivered = [] } }) =>
       undelivered.length === 0 ? null : column(undelivered, (taskId) => taskId),
     ),
+    sparseColumn(latest, ({ heartbeat }) => realOrNull(heartbeat.cpuUsage ?? null)),
+    sparseColumn(latest, ({ heartbeat }) => heartbeat.consecutiveFailures ?? null),
   ]);
   const byWorker = new Map<WorkerId, BeatRow[]>();
   for (const row of rows) {
@@ -220,6 +233,9 @@ interface WorkerRow {
   current_load: number;
   memory_usage: number | null;
   event_loop_delay_ms: number | null;
+  cpu_usage: number | null;
+  consecutive_failures: number;
+  drain_requested_at: Date | null;
   registered_at: Date;
   last_heartbeat_at: Date;
   benched_until: Date | null;
@@ -227,15 +243,27 @@ interface WorkerRow {
 }
 
 const columns = `id, name, host, version, status, capabilities, task_types, queues, capacity,
-  current_load, memory_usage, event_loop_delay_ms, registered_at, last_heartbeat_at, benched_until,
-  owner`;
+  current_load, memory_usage, event_loop_delay_ms, cpu_usage, consecutive_failures, drain_requested_at,
+  registered_at, last_heartbeat_at, benched_until, owner`;
 
-export async function findWorker(db: Queryable, workerId: WorkerId): Promise<WorkerView | null> {
-  const [row] = await db.query<WorkerRow>(
-    `select ${columns} from sluice.workers where id = $1::uuid`,
+interface WorkerDetailRow extends WorkerRow {
+  readonly health: JsonObject | null;
+  readonly current_tasks: TaskId[];
+}
+
+const maxTasksShown = 100;
+
+/** Indexes: workers_pkey, tasks_held. */
+export async function findWorker(db: Queryable, workerId: WorkerId): Promise<WorkerDetail | null> {
+  const [row] = await db.query<WorkerDetailRow>(
+    `select ${columns}, health, array(
+       select t.id from sluice.tasks t where t.worker_id = $1::uuid limit ${maxTasksShown}
+     )::text[] as current_tasks
+     from sluice.workers where id = $1::uuid`,
     [workerId],
   );
-  return row === undefined ? null : toView(row);
+  if (row === undefined) return null;
+  return { ...toView(row), currentTasks: row.current_tasks.toSorted(), health: row.health };
 }
 
 /** Those of them that there are, dead or alive. */
@@ -286,11 +314,16 @@ export async function findActiveWorkers(db: Queryable, limit: number): Promise<W
 }
 
 /** False: there is no such worker, or it is dead. */
-export async function requestDrain(db: Queryable, workerId: WorkerId): Promise<boolean> {
+export async function requestDrain(
+  db: Queryable,
+  workerId: WorkerId,
+  now: Instant,
+): Promise<boolean> {
   const rows = await db.query(
-    `update sluice.workers set drain_requested = true
+    `update sluice.workers set drain_requested = true,
+       drain_requested_at = coalesce(drain_requested_at, $2::timestamptz, now())
      where id = $1::uuid and status <> 'dead' returning id`,
-    [workerId],
+    [workerId, now],
   );
   return rows.length > 0;
 }
@@ -365,6 +398,22 @@ export async function findBenched(db: Queryable): Promise<BenchedWorker[]> {
     [maxBenchedRead],
   );
   return rows.map((row) => ({ workerId: row.id, benchedUntil: row.benched_until }));
+}
+
+/** Those that get nothing now, the longest first, and how many there are. Index: workers_benched. */
+export async function findSuspendedWorkers(
+  db: Queryable,
+  limit: number,
+  now: Instant,
+): Promise<{ readonly items: readonly WorkerView[]; readonly totalCount: number }> {
+  const rows = await db.query<WorkerRow & { found: number }>(
+    fitting(`select ${columns} from sluice.workers
+      where benched_until > coalesce($1::timestamptz, now()) and benched_until is not null
+        and status <> 'dead' order by id limit ${maxBenchedRead}`),
+    [now],
+  );
+  const longestFirst = rows.toSorted((a, b) => Number(b.benched_until) - Number(a.benched_until));
+  return { items: longestFirst.slice(0, limit).map(toView), totalCount: rows.length };
 }
 
 export interface WorkerCounts {
@@ -445,8 +494,12 @@ function toView(row: WorkerRow): WorkerView {
     queues: row.queues,
     capacity: row.capacity,
     currentLoad: row.current_load,
+    availableCapacity: row.status === 'active' ? Math.max(0, row.capacity - row.current_load) : 0,
     memoryUsage: row.memory_usage,
     eventLoopDelayMs: row.event_loop_delay_ms,
+    cpuUsage: row.cpu_usage,
+    consecutiveFailures: row.consecutive_failures,
+    drainRequestedAt: row.drain_requested_at,
     registeredAt: row.registered_at,
     lastHeartbeatAt: row.last_heartbeat_at,
     benchedUntil: row.benched_until,

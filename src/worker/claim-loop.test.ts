@@ -43,6 +43,7 @@ async function asks(size: number, felt: Pressure): Promise<number[]> {
     reports: { hasRoom: true } as Reports,
     pressure: { read: () => felt } as PressureGauge,
     observer: undefined,
+    claimBatch: 50,
     log: silentLog,
   });
   loop.start();

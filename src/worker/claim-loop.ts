@@ -1,4 +1,10 @@
-import { claimSize, maxClaim, memoryState, type MemoryState } from '../domain/claim-size.js';
+import {
+  claimSize,
+  defaultClaimBatch,
+  memoryState,
+  type MemoryState,
+} from '../domain/claim-size.js';
+import { bounds } from '../protocol/bounds.js';
 import { asLogged, pause } from './backoff.js';
 import { tell, type WorkerObserver } from './observer.js';
 import { PollLoop, type Polled, type PollOptions } from './poll-loop.js';
@@ -9,6 +15,8 @@ export interface ClaimOptions extends PollOptions {
   readonly reports: Reports;
   readonly pressure: PressureGauge;
   readonly observer: WorkerObserver | undefined;
+  /** Tasks that one claim asks for at most. */
+  readonly claimBatch: number;
 }
 
 /** Until there is work, or only whether there is some now. */
@@ -16,7 +24,7 @@ type PollMode = 'wait' | 'look';
 
 const fewPolls = 4;
 /** Claims that would be sent at once are sent as one: a request costs as much as some ten tasks. */
-const maxTogether = 4 * maxClaim;
+const claimsTogether = 4;
 /** Until what was claimed shows in the memory. */
 const memoryPauseMs = 100;
 
@@ -28,6 +36,7 @@ const memoryPauseMs = 100;
 export class ClaimLoop extends PollLoop {
   readonly #claims: ClaimOptions;
   readonly #further = new Set<Promise<void>>();
+  readonly #maxTogether: number;
   readonly #maxPolls: number;
   readonly #worthwhile: number;
   #furthering: Promise<void> | null = null;
@@ -41,6 +50,8 @@ export class ClaimLoop extends PollLoop {
     super(options);
     this.#claims = options;
     const { size } = options.slots;
+    const maxTogether = Math.min(claimsTogether * options.claimBatch, bounds.pollTasks);
+    this.#maxTogether = maxTogether;
     // The one that waits, and as many as fill all slots: what they bring is claimed together.
     this.#maxPolls = Math.max(fewPolls, 1 + Math.ceil(size / maxTogether));
     // With less than its part of the slots, a poll more would only make all of them smaller.
@@ -64,7 +75,8 @@ export class ClaimLoop extends PollLoop {
     await slots.whenOpen(signal);
     await this.#whenRoom(signal);
     await this.#whenMemory(signal);
-    const asked = claimSize(slots.open, this.#claims.pressure.read());
+    const { claimBatch, pressure } = this.#claims;
+    const asked = claimSize(slots.open, pressure.read(), claimBatch);
     if (signal.aborted || asked === 0) return;
     await this.#claim(asked, 'wait');
   }
@@ -80,9 +92,10 @@ export class ClaimLoop extends PollLoop {
       await slots.when(() => this.#couldUseMore(), signal);
       if (!this.#couldUseMore()) continue;
       const felt = pressure.read();
-      const asked = Math.min(slots.open, maxTogether);
+      const asked = Math.min(slots.open, this.#maxTogether);
       // Under pressure one poll at a time: many small ones would be a large one.
-      const isPressed = memoryState(felt) !== 'fine' || claimSize(maxClaim, felt) < maxClaim;
+      const isPressed =
+        memoryState(felt) !== 'fine' || claimSize(defaultClaimBatch, felt) < defaultClaimBatch;
       if (isPressed) this.#wasFull = false;
       else this.#claimFurther(asked);
     }

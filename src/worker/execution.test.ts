@@ -23,7 +23,9 @@ const task: ClaimedTask = {
   effectivePriority: 'medium',
   retryCount: 0,
   workflowId: null,
-  traceId: null,
+  traceId: 'trace',
+  traceparent: null,
+  waitedSeconds: 0,
   deadline: new Date(0),
 };
 
@@ -147,6 +149,20 @@ describe('execute', () => {
       kind: 'failed',
       error: { code: 'ERROR', message: 'plain text', retriable: true },
     });
+  });
+
+  it('R-OB6: an error that a handler throws says where, in details.stack', async () => {
+    const { outcome } = begin({
+      run: () => {
+        throw new TypeError('no such field', { cause: new Error('the file is empty') });
+      },
+    });
+    const { error } = (await outcome) as unknown as {
+      error: { code: string; details: { stack: string } };
+    };
+    expect(error.code).toBe('TypeError');
+    expect(error.details.stack).toMatch(/^TypeError: no such field\n {4}at .*execution\.test\.ts/);
+    expect(error.details.stack).toContain('\nCaused by Error: the file is empty\n');
   });
 
   it('R-WO6: at the timeout the signal fires, and the attempt ends even if that is ignored', async () => {

@@ -18,6 +18,7 @@ import {
 } from './errors.js';
 import type { HandlerContext, TaskHandler } from './handler.js';
 import { checkInput, summary } from './input-schema.js';
+import { withStack } from './stack.js';
 import type { Stop } from './stop.js';
 import { toJson, TooLargeError } from './to-json.js';
 
@@ -143,7 +144,8 @@ function threw(attempt: Attempt, thrown: unknown): Attempt {
 }
 
 function threwThis({ assignment, value }: Attempt, thrown: unknown): Attempt {
-  return { assignment, value, failure: readThrown(thrown) };
+  const failure = readThrown(thrown);
+  return { assignment, value, failure: { ...failure, error: withStack(failure.error, thrown) } };
 }
 
 /** Reading what was thrown may throw: a log line is not worth an attempt. */

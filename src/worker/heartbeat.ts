@@ -11,6 +11,7 @@ export interface HeartbeatOptions {
   readonly onAnswer: (answer: HeartbeatAnswer) => void;
   /** No beat has arrived for so long that the leases are about to lapse. */
   readonly onSilence: () => void;
+  readonly onFailure: () => void;
   readonly log: Logger;
 }
 
@@ -62,8 +63,19 @@ export class HeartbeatLoop {
     } catch (error) {
       if (!isKeyRefused(error)) log.warn(asLogged(error), 'a heartbeat did not arrive');
       this.#failures += 1;
+      this.#options.onFailure();
       return Math.min(heartbeatIntervalMs, retryDelayMs(error, this.#failures));
     }
+  }
+
+  /** Heartbeats in a row that were not acknowledged. */
+  get failures(): number {
+    return this.#failures;
+  }
+
+  /** Since the last acknowledged heartbeat was sent. */
+  get sinceHeardMs(): number {
+    return performance.now() - this.#heardAtMs;
   }
 
   /** How long the leases live at least if no further beat arrives. */

@@ -13,6 +13,8 @@ export {
   type UnavailableErrorOptions,
 } from './errors.js';
 export type { HandlerContext, RunningTask, TaskHandler } from './handler.js';
+export type { WorkerHealth } from './health.js';
 export { createWorkerMetrics, type WorkerMetrics } from './metrics.js';
 export type { WorkerObserver } from './observer.js';
+export type { AttemptTrace, AttemptTracing } from './tracing.js';
 export { Worker, type WorkerOptions } from './worker.js';

@@ -39,7 +39,7 @@ describe('R-OB1: the metrics of a worker', () => {
     const metrics = await createWorkerMetrics([{ type: 'chat' }]);
     for (const stray of ['a', 'b', 'c']) metrics.observer.ended(stray, 'failed', 0);
     expect(await read(metrics)).toContain(
-      'sluice_worker_tasks_completed_total{task_type="other",status="failed"} 3',
+      'sluice_worker_tasks_completed_total{task_type="(other)",status="failed"} 3',
     );
   });
 

@@ -1,5 +1,6 @@
 import type * as prometheus from 'prom-client';
 import type { Registry } from 'prom-client';
+import { otherNames } from '../domain/other-names.js';
 import type { TaskHandler } from './handler.js';
 import type { WorkerObserver } from './observer.js';
 
@@ -35,7 +36,9 @@ export async function createWorkerMetrics(
   showLoad(loaded, registry, watched);
   const claimed = countClaims(loaded, registry);
   const ended = countAttempts(loaded, registry, new Set(handlers.map(({ type }) => type)));
-  return { registry, observer: { claimed, ended }, watch: (worker) => watched.push(worker) };
+  const heartbeatFailed = countFailedHeartbeats(loaded, registry);
+  const observer = { claimed, ended, heartbeatFailed };
+  return { registry, observer, watch: (worker) => watched.push(worker) };
 }
 
 function showLoad({ Gauge }: Prometheus, registry: Registry, watched: readonly Watched[]): void {
@@ -50,6 +53,15 @@ function showLoad({ Gauge }: Prometheus, registry: Registry, watched: readonly W
     });
   gauge('in_flight_tasks', 'Tasks that run here', ({ inFlight }) => inFlight);
   gauge('capacity_tasks', 'Tasks that can run here at once', ({ capacity }) => capacity);
+}
+
+function countFailedHeartbeats({ Counter }: Prometheus, registry: Registry): () => void {
+  const failed = new Counter({
+    name: 'sluice_worker_heartbeat_failures_total',
+    help: 'Heartbeats that the server did not acknowledge',
+    registers: [registry],
+  });
+  return () => failed.inc();
 }
 
 function countClaims(
@@ -102,7 +114,7 @@ function countAttempts(
   });
   return (taskType, status, seconds) => {
     // Labels are bounded: a type that this worker has no handler for is not told by its name.
-    const labels = { task_type: types.has(taskType) ? taskType : 'other', status };
+    const labels = { task_type: types.has(taskType) ? taskType : otherNames, status };
     completed.inc(labels);
     duration.observe(labels, seconds);
   };

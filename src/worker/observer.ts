@@ -4,6 +4,8 @@ import type { Logger } from '../runtime/log.js';
 export interface WorkerObserver {
   /** A poll was answered. */
   readonly claimed: (asked: number, received: number) => void;
+  /** The server did not acknowledge a heartbeat. */
+  readonly heartbeatFailed?: () => void;
   /** An attempt is over here. Abandoned: cancelled, its lease lost, or given back. */
   readonly ended: (
     taskType: string,
@@ -12,11 +14,12 @@ export interface WorkerObserver {
   ) => void;
 }
 
-/** Who only looks on must not disturb. */
-export function tell(log: Logger, news: () => void): void {
+/** Who only looks on must not disturb: what it throws is logged, and it has answered null. */
+export function tell<Answer>(log: Logger, news: () => Answer): Answer | null {
   try {
-    news();
+    return news();
   } catch (error) {
     log.error({ err: error }, 'an observer of the worker threw');
+    return null;
   }
 }

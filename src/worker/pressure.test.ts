@@ -29,7 +29,7 @@ it('R-WO3: a limit that is not visible can be named', () => {
   const rss = process.memoryUsage.rss();
   expect(gauge({ memoryLimitBytes: rss / 2 }).read().memoryShare).toBeGreaterThan(1);
   expect(() => gauge({ memoryLimitBytes: 0 })).toThrow(RangeError);
-  expect(() => gauge({ p99ThresholdMs: NaN })).toThrow(RangeError);
+  expect(() => gauge({ latencyThresholdMs: NaN })).toThrow(RangeError);
 });
 
 it('R-WO3: a blocked event loop is seen, also right after a look, and passes', async () => {
@@ -44,7 +44,7 @@ it('R-WO3: a blocked event loop is seen, also right after a look, and passes', a
 });
 
 it('R-WO3: p99 of the last durations against its threshold, if there is one', () => {
-  const pressure = gauge({ p99ThresholdMs: 100 });
+  const pressure = gauge({ latencyThresholdMs: 100 });
   expect(pressure.read().durationShare).toBe(0);
   for (let i = 0; i < 197; i += 1) pressure.noteDuration(50);
   pressure.noteDuration(200);

@@ -7,7 +7,7 @@ export interface PressureOptions {
   /** What the process may use; absent: the container's limit, or the machine's memory. */
   readonly memoryLimitBytes?: number | undefined;
   /** Absent: durations are no pressure, since only the user knows which are too long. */
-  readonly p99ThresholdMs?: number | undefined;
+  readonly latencyThresholdMs?: number | undefined;
 }
 
 /** How long what the system says counts as the present: to ask it takes up to a millisecond. */
@@ -16,15 +16,15 @@ const freshMs = 20;
 /** What the worker reads before it claims, and tells in its heartbeats. */
 export class PressureGauge {
   readonly #memoryLimitBytes: number;
-  readonly #p99ThresholdMs: number;
+  readonly #latencyThresholdMs: number;
   readonly #eventLoop = new EventLoopDelay();
   readonly #durations = new RecentDurations();
   #system: Omit<Pressure, 'durationShare'> = { memoryShare: 0, eventLoopDelayMs: 0 };
   #readAtMs = Number.NEGATIVE_INFINITY;
 
-  constructor({ memoryLimitBytes = visibleMemoryLimit(), p99ThresholdMs }: PressureOptions) {
+  constructor({ memoryLimitBytes = visibleMemoryLimit(), latencyThresholdMs }: PressureOptions) {
     this.#memoryLimitBytes = positive('memoryLimitBytes', memoryLimitBytes);
-    this.#p99ThresholdMs = positive('p99ThresholdMs', p99ThresholdMs ?? Infinity);
+    this.#latencyThresholdMs = positive('latencyThresholdMs', latencyThresholdMs ?? Infinity);
   }
 
   start(): void {
@@ -36,7 +36,7 @@ export class PressureGauge {
   }
 
   noteDuration(ms: number): void {
-    if (this.#p99ThresholdMs < Infinity) this.#durations.add(ms);
+    if (this.#latencyThresholdMs < Infinity) this.#durations.add(ms);
   }
 
   read(): Pressure {
@@ -48,7 +48,7 @@ export class PressureGauge {
         eventLoopDelayMs: this.#eventLoop.p99Ms,
       };
     }
-    return { ...this.#system, durationShare: this.#durations.p99Ms / this.#p99ThresholdMs };
+    return { ...this.#system, durationShare: this.#durations.p99Ms / this.#latencyThresholdMs };
   }
 
   /** A full heap ends the process as surely as the kernel does: the nearer of the two counts. */

@@ -1,3 +1,5 @@
+import { storableText } from '../domain/storable-text.js';
+
 export interface ProgressNote {
   readonly percent: number;
   readonly message?: string;
@@ -10,7 +12,7 @@ const messageLength = 1_000;
 export function progressNote(percent: number, message?: unknown): ProgressNote | null {
   if (!(percent >= 0 && percent <= 100)) return null;
   return typeof message === 'string'
-    ? { percent, message: message.slice(0, messageLength) }
+    ? { percent, message: storableText(message, messageLength) }
     : { percent };
 }
 

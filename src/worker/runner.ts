@@ -2,9 +2,9 @@ import { SluiceError } from '../domain/errors.js';
 import type { Cost } from '../domain/queue-settings.js';
 import type { ClaimedTask, Held, Report } from '../protocol/workers-api.js';
 import type { Logger } from '../runtime/log.js';
+import type { AttemptLog } from './attempt-log.js';
 import { TaskAbortedError } from './errors.js';
 import { execute, type Outcome } from './execution.js';
-import type { FailureLog } from './failure-log.js';
 import type { TaskHandler } from './handler.js';
 import type { InFlight } from './in-flight.js';
 import { tell, type WorkerObserver } from './observer.js';
@@ -16,6 +16,8 @@ import type { Session } from './session.js';
 import type { Slots } from './slots.js';
 import { Stop } from './stop.js';
 import { TaskContext } from './task-context.js';
+import type { AttemptTrace, AttemptTracing } from './tracing.js';
+import { checkedUsage } from './usage.js';
 
 export interface RunnerOptions {
   readonly handlers: ReadonlyMap<string, TaskHandler>;
@@ -23,9 +25,10 @@ export interface RunnerOptions {
   readonly slots: Slots;
   readonly inFlight: InFlight;
   readonly reports: Reports;
-  readonly failures: FailureLog;
+  readonly attempts: AttemptLog;
   readonly pressure: PressureGauge;
   readonly observer: WorkerObserver | undefined;
+  readonly tracing: AttemptTracing | undefined;
   readonly log: Logger;
 }
 
@@ -38,6 +41,7 @@ interface Running {
 interface Spent {
   readonly seconds: number;
   readonly usage: Cost | null;
+  readonly trace: AttemptTrace | null;
 }
 
 /**
@@ -47,9 +51,15 @@ interface Spent {
  */
 export class Runner {
   readonly #options: RunnerOptions;
+  #failuresInARow = 0;
 
   constructor(options: RunnerOptions) {
     this.#options = options;
+  }
+
+  /** Attempts, up to the last one that ended here. */
+  get failuresInARow(): number {
+    return this.#failuresInARow;
   }
 
   begin(tasks: readonly ClaimedTask[]): void {
@@ -67,17 +77,24 @@ export class Runner {
 
   /** Without a promise where the handler needs none: each costs as much as a short handler. */
   #run({ task, stop }: Running): void {
-    const { handlers, log } = this.#options;
+    const { handlers, session, tracing, attempts, log } = this.#options;
+    attempts.started(task);
     const handler = handlers.get(task.taskType) ?? missingHandler(task.taskType);
     const progress = new ProgressLine((note) => this.#sendProgress(task, note, stop));
     const context = new TaskContext(task, stop, progress, log);
+    const trace =
+      tracing === undefined
+        ? null
+        : tell(log, () => tracing.begin(context.task, session.terms.workerId));
     const startedAt = performance.now();
     const end = (outcome: Outcome) => {
       progress.close();
       const seconds = (performance.now() - startedAt) / 1000;
-      this.#end(task, outcome, { seconds, usage: context.used });
+      const found = trace === null ? null : tell(log, () => usageFound(trace, outcome));
+      this.#end(task, outcome, { seconds, usage: context.used ?? found, trace });
     };
-    const ending = execute({ task, handler, context, stop });
+    const assignment = { task, handler, context, stop };
+    const ending = trace === null ? execute(assignment) : trace.run(() => execute(assignment));
     if (ending instanceof Promise) void ending.then(end);
     else end(ending);
   }
@@ -85,6 +102,8 @@ export class Runner {
   /** First the report, then the slot: both are on their way before anything else happens. */
   #end(task: ClaimedTask, outcome: Outcome, spent: Spent): void {
     const { slots, pressure, observer, log } = this.#options;
+    if (outcome.kind === 'completed') this.#failuresInARow = 0;
+    else if (outcome.kind === 'failed') this.#failuresInARow += 1;
     if (isPushedBack(outcome)) {
       // Before the server has heard of a push-back it would send the next task the same way.
       slots.giveBackAfter(new Promise<void>((heard) => this.#settle(task, outcome, spent, heard)));
@@ -103,13 +122,17 @@ export class Runner {
     spent: Spent,
     heard: () => void = () => undefined,
   ): void {
-    const { inFlight, reports, failures } = this.#options;
+    const { inFlight, reports, attempts, log } = this.#options;
+    const { trace } = spent;
     const abandoned = outcome.kind === 'abandoned' ? outcome.why : null;
     // What a drain cut short stays listed until the drain gives it back.
     if (abandoned === 'drain' || !inFlight.remove(task.lease)) heard();
     else if (outcome.kind !== 'abandoned') {
+      const settled = trace === null ? null : tell(log, () => trace.settling());
       reports.send(toReport(task, outcome, spent), (answer) => {
-        if (outcome.kind === 'failed') failures.note(task, outcome.error, answer);
+        if (settled !== null) tell(log, () => settled(answer));
+        if (outcome.kind === 'failed') attempts.failed(task, spent.seconds, outcome.error, answer);
+        else if (answer?.accepted === true) attempts.completed(task, spent.seconds);
         heard();
       });
     } else if (abandoned === 'cancelled') void this.#letGo(task).then(heard);
@@ -153,6 +176,12 @@ function toReport(
       ? { taskId, lease, executionDurationSeconds, status: 'completed', result: outcome.result }
       : { taskId, lease, executionDurationSeconds, status: 'failed', error: outcome.error };
   return usage === null ? report : { ...report, usage };
+}
+
+/** What the server would refuse is not reported. */
+function usageFound(trace: AttemptTrace, outcome: Outcome): Cost | null {
+  const found = trace.ended(outcome);
+  return found === null ? null : checkedUsage(found);
 }
 
 /** Only a server that does not honour the types this worker registered sends such a task. */

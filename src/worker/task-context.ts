@@ -76,6 +76,6 @@ function logOf({ taskId, taskType, attempt, traceId }: ClaimedTask, workerLog: L
     task_id: taskId,
     task_type: taskType,
     attempt,
-    ...(traceId === null ? {} : { trace_id: traceId }),
+    trace_id: traceId,
   });
 }

@@ -1,4 +1,5 @@
 import { hostname } from 'node:os';
+import { defaultClaimBatch } from '../domain/claim-size.js';
 import type { SluiceError } from '../domain/errors.js';
 import type { Lease, WorkerId } from '../domain/ids.js';
 import { refuseConflicts, workerConflicts } from '../domain/setting-conflicts.js';
@@ -13,16 +14,24 @@ import type {
   WorkerApi,
 } from '../protocol/workers-api.js';
 import { createLog, type Logger } from '../runtime/log.js';
+import {
+  defaultTransitionMode,
+  transitionModes,
+  type TransitionMode,
+} from '../runtime/log-format.js';
+import { TransitionLog } from '../runtime/transition-log.js';
+import { AttemptLog } from './attempt-log.js';
 import { asLogged } from './backoff.js';
 import { checkDefinition } from './check-definition.js';
 import { ClaimLoop } from './claim-loop.js';
+import { CpuUsage } from './cpu-usage.js';
 import { definitionsOf } from './definitions.js';
 import { drain } from './drain.js';
-import { FailureLog } from './failure-log.js';
 import type { TaskHandler } from './handler.js';
+import { judgeHealth, type WorkerHealth } from './health.js';
 import { HeartbeatLoop } from './heartbeat.js';
 import { InFlight } from './in-flight.js';
-import type { WorkerObserver } from './observer.js';
+import { tell, type WorkerObserver } from './observer.js';
 import { NewsLoop, type Polled } from './poll-loop.js';
 import { PressureGauge } from './pressure.js';
 import { Reports } from './reports.js';
@@ -30,11 +39,14 @@ import { Retirement } from './retirement.js';
 import { Runner } from './runner.js';
 import { Session } from './session.js';
 import { Slots } from './slots.js';
+import type { AttemptTracing } from './tracing.js';
 import { within } from './within.js';
 
 export interface WorkerOptions {
-  /** Tasks in flight at once. */
+  /** Tasks in flight at once. Default 1,000. */
   readonly concurrency?: number;
+  /** Tasks that one claim asks for at most. Default 50. While work keeps coming, up to four claims go in one request. */
+  readonly claimBatch?: number;
   /** What tasks may require of a worker, for example `gpu`. */
   readonly capabilities?: readonly string[];
   /** Absent: tasks of every queue. */
@@ -57,15 +69,23 @@ export interface WorkerOptions {
    * Above 80 % it claims less, above 95 % one task at a time.
    */
   readonly memoryLimitBytes?: number;
-  /** It claims less while p99 of its tasks' durations is above this. Absent: durations don't matter. */
-  readonly p99ThresholdMs?: number;
+  /** It claims less while the 99th percentile of its tasks' durations is above this. Absent: durations don't matter. */
+  readonly latencyThresholdMs?: number;
   readonly observer?: WorkerObserver;
+  /** Makes spans of its attempts; `instrument` of `sluice/otel` gives it to the workers of a Sluice. */
+  readonly tracing?: AttemptTracing;
   /** Absent: on stderr from level info on, pretty in a terminal and JSON elsewhere. */
   readonly log?: Logger;
+  /**
+   * Which of its attempts are logged. Default `problems`: those that fail. In a process that serves, whose `log` has
+   * them already, the default is `off`.
+   */
+  readonly logTransitions?: TransitionMode;
 }
 
 const optionKinds: KindsOf<WorkerOptions> = {
   concurrency: 'number',
+  claimBatch: 'number',
   capabilities: 'array',
   queues: 'array',
   name: 'string',
@@ -74,9 +94,11 @@ const optionKinds: KindsOf<WorkerOptions> = {
   maxIdleMs: 'number',
   maxLifetimeMs: 'number',
   memoryLimitBytes: 'number',
-  p99ThresholdMs: 'number',
+  latencyThresholdMs: 'number',
   observer: 'object',
+  tracing: 'object',
   log: 'object',
+  logTransitions: transitionModes,
 };
 const defaultConcurrency = 1_000;
 const defaultDrainTimeoutMs = 30_000;
@@ -95,8 +117,9 @@ export class Worker implements AsyncDisposable {
   readonly #inFlight = new InFlight();
   readonly #reports: Reports;
   readonly #pressure: PressureGauge;
+  readonly #cpu = new CpuUsage();
   readonly #retirement: Retirement;
-  readonly #failures: FailureLog;
+  readonly #attempts: AttemptLog;
   readonly #runner: Runner;
   readonly #claims: ClaimLoop;
   readonly #news: NewsLoop;
@@ -117,6 +140,8 @@ export class Worker implements AsyncDisposable {
     const byName = byType(handlers);
     const concurrency = options.concurrency ?? defaultConcurrency;
     checkWhole('/concurrency', concurrency, 1, bounds.capacity);
+    const { claimBatch = defaultClaimBatch } = options;
+    checkWhole('/claimBatch', claimBatch, 1, bounds.pollTasks);
     const { drainTimeoutMs = defaultDrainTimeoutMs, maxIdleMs, maxLifetimeMs } = options;
     refuseConflicts(workerConflicts({ drainTimeoutMs, maxIdleMs, maxLifetimeMs }));
     const log = options.log ?? createLog('info');
@@ -136,7 +161,7 @@ export class Worker implements AsyncDisposable {
       log,
     });
     const pressure = new PressureGauge(options);
-    const { observer } = options;
+    const { observer, tracing } = options;
     const polling = {
       session,
       slots,
@@ -156,19 +181,21 @@ export class Worker implements AsyncDisposable {
       retire: (why) => this.#retire(why),
     });
     const inFlight = this.#inFlight;
-    this.#failures = new FailureLog(log);
+    const mode = options.logTransitions ?? defaultTransitionMode;
+    this.#attempts = new AttemptLog(new TransitionLog(log, { mode }), () => this.id);
     this.#runner = new Runner({
       handlers: byName,
       session,
       slots,
       inFlight,
       reports,
-      failures: this.#failures,
+      attempts: this.#attempts,
       pressure,
       observer,
+      tracing,
       log,
     });
-    this.#claims = new ClaimLoop({ ...polling, reports, pressure, observer });
+    this.#claims = new ClaimLoop({ ...polling, reports, pressure, observer, claimBatch });
     this.#news = new NewsLoop(polling);
     this.#heartbeat = new HeartbeatLoop({
       terms: () => session.terms,
@@ -176,6 +203,7 @@ export class Worker implements AsyncDisposable {
       send: () => session.call((workerId) => api.heartbeat(workerId, this.#composeBeat())),
       onAnswer: (answer) => this.#heedBeat(answer),
       onSilence: () => this.#fallSilent(),
+      onFailure: () => tell(log, () => observer?.heartbeatFailed?.()),
       log,
     });
     this.stopped = new Promise((resolve) => {
@@ -195,6 +223,19 @@ export class Worker implements AsyncDisposable {
   /** How many tasks it runs at once. */
   get capacity(): number {
     return this.#slots.size;
+  }
+
+  /** Whether its server hears it and its event loop runs. */
+  get health(): WorkerHealth {
+    const { isOpen } = this.#session;
+    return judgeHealth({
+      isRegistered: isOpen,
+      isDraining: !this.#takesTasks,
+      failedHeartbeats: this.#heartbeat.failures,
+      sinceHeartbeatMs: this.#heartbeat.sinceHeardMs,
+      heartbeatIntervalMs: isOpen ? this.#session.terms.heartbeatIntervalMs : 0,
+      eventLoopDelayMs: this.#pressure.read().eventLoopDelayMs,
+    });
   }
 
   /** Resolves when the server knows it; waits for a server that is away, rejects when refused. */
@@ -233,7 +274,7 @@ export class Worker implements AsyncDisposable {
     await Promise.all([this.#news.stop(), this.#heartbeat.stop()]);
     this.#pressure.stop();
     if (this.#session.isOpen) await this.#sayGoodbye();
-    this.#failures.close();
+    this.#attempts.close();
     this.#resolveStopped();
   }
 
@@ -333,6 +374,7 @@ export class Worker implements AsyncDisposable {
   #composeBeat(): Heartbeat {
     const { used, free, size } = this.#slots;
     const { memoryShare, eventLoopDelayMs } = this.#pressure.read();
+    const { failuresInARow } = this.#runner;
     const held = this.#held;
     const { undelivered } = this.#reports;
     return {
@@ -343,8 +385,10 @@ export class Worker implements AsyncDisposable {
       ...(undelivered.length === 0 ? {} : { undelivered }),
       availableCapacity: this.#takesTasks ? free : 0,
       maxCapacity: size,
-      memoryUsage: memoryShare,
-      eventLoopDelayMs,
+      memoryUsage: rounded(memoryShare, 4),
+      eventLoopDelayMs: rounded(eventLoopDelayMs, 1),
+      cpuUsage: rounded(this.#cpu.read(), 2),
+      ...(failuresInARow === 0 ? {} : { consecutiveFailures: failuresInARow }),
     };
   }
 
@@ -366,6 +410,11 @@ export class Worker implements AsyncDisposable {
       this.#log.warn(asLogged(error), `${name} did not arrive`);
     }
   }
+}
+
+/** A heartbeat is no larger than it has to be. */
+function rounded(value: number, digits: number): number {
+  return Number(value.toFixed(digits));
 }
 
 function registration(

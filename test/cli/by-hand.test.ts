@@ -28,7 +28,9 @@ describe('the command line, as a person uses it', () => {
   }
 
   async function startWorker(url: string): Promise<CliProcess> {
-    const worker = startCli(['worker', '--url', url, '--module', tasks, '--concurrency', '3']);
+    // R-OB13: what a worker is told by its environment; an empty variable says nothing.
+    const env = { SLUICE_CONCURRENCY: '3', SLUICE_CLAIM_BATCH: '2', SLUICE_LATENCY_THRESHOLD: '' };
+    const worker = startCli(['worker', '--url', url, '--module', tasks], { env });
     await worker.waitForLine(/^Worker \S+ is ready for reject, linger, nap, words at http/);
     return worker;
   }
@@ -77,26 +79,41 @@ describe('the command line, as a person uses it', () => {
     const failed = await runCli(['submit', 'reject', '--wait', '--url', url]);
     expect(failed).toMatchObject({ code: 1, stdout: '' });
     expect(failed.stderr).toContain('The task ended as dead_letter: NO_MODEL: no such model');
-    const [warning] = await worker.waitForLine(/^\{.*"msg":"attempt failed"\}$/);
+    const [warning] = await worker.waitForLine(/^\{.*"msg":"task is a dead letter"\}$/);
     expect(JSON.parse(warning)).toMatchObject({
       level: 40,
       task_type: 'reject',
       attempt: 1,
-      code: 'NO_MODEL',
-      message: 'no such model',
-      next: 'dead letter: NO_MODEL is not retried',
+      from: 'executing',
+      to: 'dead_letter',
+      error_code: 'NO_MODEL',
+      error_message: 'no such model',
+      reason: 'NO_MODEL is not retried',
     });
     expect((await runCli(['dlq', '--url', url])).stdout).toMatch(
       /reject +default +1 .* NO_MODEL +no such model$/m,
     );
-    expect((await runCli(['dlq', 'analysis', '--url', url])).stdout).toMatch(/1 +default +reject/);
+    const [, pattern = ''] =
+      /^ *1 +(\w{16}) +reject +NO_MODEL +default +0 % .* no such model$/m.exec(
+        (await runCli(['dlq', 'analysis', '--url', url])).stdout,
+      ) ?? [];
+    const ofPattern = await runCli([
+      'dlq',
+      'replay',
+      '--pattern',
+      pattern,
+      '--dry-run',
+      '--url',
+      url,
+    ]);
+    expect(ofPattern.stdout).toMatch(/^1 would be replayed/);
     expect(await runCli(['dlq', 'replay', '--url', url])).toMatchObject({ code: 2, stdout: '' });
     for (const command of [['tasks'], ['dlq'], ['dlq', 'analysis'], ['queues'], ['workers']]) {
       const { stdout } = await runCli([...command, '--url', url], { env: { COLUMNS: '80' } });
       const lengths = stdout.split('\n').map(({ length }) => length);
       expect({ command, longest: Math.max(...lengths) <= 80 }).toEqual({ command, longest: true });
     }
-    const replayed = await runCli(['dlq', 'replay', '--code', 'NO_MODEL', '--url', url]);
+    const replayed = await runCli(['dlq', 'replay', '--pattern', pattern, '--url', url]);
     expect(replayed).toMatchObject({ code: 0, stdout: '1 replayed' });
   });
 

@@ -26,13 +26,14 @@ describe('demo', () => {
     expect(await readdir(folder)).toEqual([]);
   });
 
-  it('Ctrl-C ends it with everything it started', async () => {
+  it('R-OB6: prints where its dashboard is while it runs, and with --keep it stays up until Ctrl-C', async () => {
     const demo = startCli(['demo', '--keep', '--tasks', '50'], { env });
-    await demo.waitForLine(/^50 model calls over 5 queues/);
+    const [, atFirst = ''] = await demo.waitForLine(/^50 model calls over 5 queues at (http:\S+),/);
+    expect(await titleOf(atFirst)).toBe('Sluice');
     await demo.waitForLine(/^50 submitted, 50 completed, 0 lost$/);
     const [, url = ''] = await demo.waitForLine(/stays up at (http:\S+) until Ctrl-C/);
-    const answered = await fetch(new URL('/readyz', url));
-    expect(answered.status).toBe(200);
+    expect(url).toBe(atFirst);
+    expect(await titleOf(url)).toBe('Sluice');
     expect(await demo.kill('SIGINT')).toEqual({ code: 0, signal: null });
     await expect(fetch(new URL('/readyz', url))).rejects.toThrow('fetch failed');
     expect(await readdir(folder)).toEqual([]);
@@ -50,3 +51,9 @@ describe('demo', () => {
     await until('the server to be gone', isGone);
   });
 });
+
+/** Of the dashboard, which is at `/`. */
+async function titleOf(url: string): Promise<string | undefined> {
+  const page = await (await fetch(url)).text();
+  return /<title>(.*)<\/title>/.exec(page)?.[1];
+}

@@ -69,6 +69,41 @@ describe('sluice keys', () => {
     expect(server.stdout.join() + server.stderr.join()).not.toContain('sluice_');
   }, 240_000);
 
+  it('R-AD6: containers share a key that was made before the database', async () => {
+    const given = await runCli(['keys', 'generate']);
+    expect(given.stdout).toMatch(/^sluice_[0-9a-z]{12}_[0-9A-Za-z]{38}$/);
+    const env = { DATABASE_URL: database.url, SLUICE_API_KEY: given.stdout, SLUICE_URL: undefined };
+    const create = (scopes: string, variable = 'SLUICE_API_KEY') =>
+      runCli(['keys', 'create', '--name', 'pod', '--scopes', scopes, '--key-from-env', variable], {
+        env,
+      });
+
+    const both = await Promise.all([create('worker,read'), create('worker,read')]);
+    expect(both.map(({ code }) => code)).toEqual([0, 0]);
+    expect(both.map(({ stdout }) => stdout.replace(/.* is /, '')).sort()).toEqual([
+      'stored',
+      'there already',
+    ]);
+    const again = await create('read,worker');
+    expect([again.code, again.stdout]).toEqual([0, expect.stringContaining('is there already')]);
+    expect(JSON.stringify([both, again])).not.toContain(given.stdout);
+    const other = await create('admin');
+    expect([other.code, other.stderr]).toEqual([1, expect.stringContaining('something else')]);
+    const unset = await create('admin', 'NO_SUCH_VARIABLE');
+    expect([unset.code, unset.stderr]).toEqual([
+      2,
+      'The variable NO_SUCH_VARIABLE is not set.\n"sluice keys generate" prints a key for it.',
+    ]);
+
+    const server = startCli(['serve', '--host', '0.0.0.0', '--port', '0'], { env });
+    const [, port = ''] = await server.waitForLine(/ready at http:\/\/0\.0\.0\.0:(\d+)/);
+    const asked = await runCli(['queues', '--url', `http://127.0.0.1:${port}`], { env });
+    expect(asked.code).toBe(0);
+    await runCli(['keys', 'revoke', given.stdout.slice(7, 19)], { env });
+    const revoked = await create('worker,read');
+    expect([revoked.code, revoked.stderr]).toEqual([1, expect.stringContaining('is revoked')]);
+  }, 120_000);
+
   it('R-AD6: what can not be a key is refused before anything is opened', async () => {
     const wrong = await runCli(['keys', 'create', '--name', 'x', '--scopes', 'root']);
     expect([wrong.code, wrong.stderr]).toEqual([

@@ -1,13 +1,18 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createServer, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { runCli, startCli } from '../support/cli.js';
 import { createDataFolder } from '../support/pglite.js';
 import { createTestDatabase } from '../support/postgres.js';
 import { startPostgres } from '../support/services/postgres-server.js';
 
+const main = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
 const nobodyThere = 'http://127.0.0.1:1';
 
 describe('the command line, when something is wrong', () => {
@@ -27,11 +32,32 @@ describe('the command line, when something is wrong', () => {
     ['a cost without a unit', ['submit', 'a', '--cost', '1200'], /like tokens=1200/],
     ['a delay without a unit', ['submit', 'a', '--delay', '10'], /s, m, h or d/],
     ['retries without end', ['submit', 'a', '--retries', '101'], /whole number from 0 to 100/],
+    [
+      'what is no pattern',
+      ['dlq', 'replay', '--pattern', 'x'],
+      /as "sluice dlq analysis" lists it/,
+    ],
+    ['a negative threshold', ['alerts', 'set', 'age_p95', '--threshold=-5'], /0 or more, not -5/],
+    [
+      'seconds with a unit',
+      ['alerts', 'set', 'age_p95', '--for', '5m'],
+      /seconds, like 300, not 5m/,
+    ],
     ['half of an id', ['cancel', '0197'], /whole id of a task/],
     [
       'a level that is not there',
       ['worker', '--module', 'a', '--log-level', 'all'],
       /Allowed choices/,
+    ],
+    [
+      'a claim of nothing',
+      ['worker', '--module', 'a', '--claim-batch', '0'],
+      /whole number from 1 to 1000/,
+    ],
+    [
+      'a threshold that is none',
+      ['worker', '--module', 'a', '--latency-threshold', 'soon'],
+      /number from 0\.001 .*like 2\.5/,
     ],
     ['no module', ['worker'], /required option '--module/],
     ['a number that is none', ['demo', '--tasks', 'many'], /whole number from 1/],
@@ -39,6 +65,16 @@ describe('the command line, when something is wrong', () => {
     const { code, stdout, stderr } = await runCli(args);
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
     expect(stderr).toMatch(message);
+  });
+
+  it('a reader that has enough, like head, is no failure', async () => {
+    const cli = spawn(process.execPath, [main, 'keys', 'generate'], {
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    cli.stdout.destroy();
+    const said = text(cli.stderr);
+    const [code] = (await once(cli, 'exit')) as [number | null];
+    expect([code, await said]).toEqual([0, '']);
   });
 
   it('no server: what happened and what to do, without a stack', async () => {

@@ -24,10 +24,13 @@ describe('R-WO10: sluice worker --processes', () => {
   });
   afterAll(() => rm(folder, { recursive: true }));
 
-  async function startServer(settings: Partial<EngineSettings> = {}): Promise<RunningServer> {
+  async function startServer(
+    settings: Partial<EngineSettings> = {},
+    port = 0,
+  ): Promise<RunningServer> {
     const { url, drop } = await createTestDatabase();
     const database = { kind: 'postgres', url } as const;
-    const server = await serve({ host: '127.0.0.1', port: 0, database, settings });
+    const server = await serve({ host: '127.0.0.1', port, database, settings });
     closing.push(() => server.close(), drop);
     return server;
   }
@@ -166,7 +169,13 @@ describe('R-WO10: sluice worker --processes', () => {
     expect(lines).toContain('sluice_worker_capacity_tasks 4');
     expect(lines).toContain('sluice_worker_processes 2');
     expect(lines).toContain('sluice_worker_process_restarts_total 0');
-    expect(lines.some((line) => /^sluice_worker_claims_total\{.*\} \d/.test(line))).toBe(true);
+    const napped = '{task_type="nap",status="completed"}';
+    expect(lines).toContain(`sluice_worker_task_duration_seconds_count${napped} 4`);
+    expect(valueOf(lines, `sluice_worker_task_duration_seconds_sum${napped}`)).toBeGreaterThan(0);
+    // Each poll that claimed anything: all of them together claimed what was submitted.
+    const polls = valueOf(lines, 'sluice_worker_claims_total{result="tasks"}');
+    expect(valueOf(lines, 'sluice_worker_claim_size_count')).toBe(polls);
+    expect(valueOf(lines, 'sluice_worker_claim_size_sum')).toBe(8);
     expect(lines.some((line) => /^process_resident_memory_bytes \d/.test(line))).toBe(true);
 
     const families = lines.map((line) => /^# TYPE (sluice_\w+)/.exec(line)?.[1]);
@@ -196,6 +205,54 @@ describe('R-WO10: sluice worker --processes', () => {
     expect(taken.stderr).toMatch(/^Port \d+ is taken by another process\.\n.*--metrics-port/);
   });
 
+  it('R-OB11: /healthz of a worker follows its server: away is 503, back is 200', async () => {
+    const settings = { heartbeatIntervalMs: 200, leaseMs: 2_000 };
+    const server = await startServer(settings);
+    const worker = startCli([
+      ...['worker', '--url', server.url, '--module', tasks],
+      ...['--metrics-port', '0', '--log-level', 'silent'],
+    ]);
+    const [, address = ''] = await worker.waitForLine(/^Metrics at (http:\S+)$/);
+    expect(await healthOf(address)).toEqual([200, { status: 'ready' }]);
+    const failedHeartbeats = async () => {
+      const lines = (await (await fetch(address)).text()).split('\n');
+      return valueOf(lines, 'sluice_worker_heartbeat_failures_total');
+    };
+    expect(await failedHeartbeats()).toBe(0);
+    const port = Number(new URL(server.url).port);
+    await server.close();
+    const [, answer] = await until('the worker to say so', async () => {
+      const health = await healthOf(address);
+      return health[0] === 503 ? health : null;
+    });
+    expect(answer).toMatchObject({ status: 'failing' });
+    expect(String(answer.reason)).toMatch(/has acknowledged no heartbeat for \d+ s/);
+    const [readiness] = await healthOf(address, '/readyz');
+    expect(readiness).toBe(503);
+    const failed = await failedHeartbeats();
+    expect(failed).toBeGreaterThan(0);
+    await until('the next heartbeat to fail', async () => (await failedHeartbeats()) > failed);
+    await startServer(settings, port);
+    await until('the worker to be heard again', async () => (await healthOf(address))[0] === 200);
+  });
+
+  it('R-OB11: /healthz names a process whose event loop is blocked', async () => {
+    const server = await startServer();
+    const worker = await startWorker(server, 2, '--metrics-port', '0');
+    const [, address = ''] = await worker.waitForLine(/^Metrics at (http:\S+)$/);
+    expect(await healthOf(address)).toEqual([200, { status: 'ready' }]);
+    await submit(server, 'hold', 4);
+    const [pid = 0] = await untilPids(worker, 'holding', 4);
+    process.kill(pid, 'SIGSTOP');
+    const [status, answer] = await healthOf(address);
+    process.kill(pid, 'SIGCONT');
+    expect(status).toBe(503);
+    expect(String(answer.reason)).toMatch(
+      /^worker-[12] does not answer: its event loop is blocked/,
+    );
+    await until('the process to answer again', async () => (await healthOf(address))[0] === 200);
+  });
+
   it('R-WO13: too old is replaced, idle is not, and the parent leaves with the last', async () => {
     const server = await startServer();
     const old = await startWorker(server, 1, '--max-lifetime', '1');
@@ -210,6 +267,14 @@ describe('R-WO10: sluice worker --processes', () => {
     );
   });
 });
+
+async function healthOf(
+  address: string,
+  path = '/healthz',
+): Promise<[status: number, answer: Record<string, unknown>]> {
+  const response = await fetch(new URL(path, address));
+  return [response.status, (await response.json()) as Record<string, unknown>];
+}
 
 /** The metrics that docs/operations.md lists of a worker. */
 function documented(): string[] {
@@ -228,4 +293,11 @@ function isGone(pid: number): boolean {
   }
   const stat = `/proc/${pid}/stat`;
   return existsSync(stat) && readFileSync(stat, 'utf8').includes(') Z ');
+}
+
+/** Of one series of a scrape. */
+function valueOf(lines: readonly string[], series: string): number {
+  const line = lines.find((one) => one.startsWith(`${series} `));
+  if (line === undefined) throw new Error(`there is no ${series}`);
+  return Number(line.slice(series.length + 1));
 }

@@ -1,4 +1,4 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -32,6 +32,12 @@ describe('examples', () => {
 
   it('quickstart.ts runs a task in its own process', async () => {
     expect(await run('quickstart.ts')).toEqual(['4 words']);
+  });
+
+  it('R-OB2: tracing.ts prints the spans of a task as the page shows them', async () => {
+    const page = await readFile(join(import.meta.dirname, '../../docs/tracing.md'), 'utf8');
+    const [, shown = ''] = /```text\n([^]*?)\n```/.exec(page) ?? [];
+    expect((await run('tracing.ts')).join('\n')).toBe(shown);
   });
 
   it('R-WO11: llm-summarizer.ts gets all its summaries from a service that pushes back', async () => {

@@ -1,5 +1,7 @@
 import { describe, expect, it } from 'vitest';
 
+import type { PushbackPageWire } from '../../src/protocol/pushbacks-schema.js';
+import { until } from '../support/until.js';
 import { post, useHttp, type Answer, type Call } from './support.js';
 
 describe('R-RE9: a queue whose service pushes back', () => {
@@ -36,6 +38,22 @@ describe('R-RE9: a queue whose service pushes back', () => {
     expect(explained.json()).toMatchObject({
       reasons: [{ kind: 'paused', until: live.paused_until }],
     });
+    const pushbacks = await until('the ledger to be written', async () => {
+      const page = await call({ url: `${url}/pushbacks?limit=1` });
+      const { items, next_cursor: next } = page.json<PushbackPageWire>();
+      return items.length === 0 ? null : { items, next };
+    });
+    expect(pushbacks.items).toMatchObject([
+      {
+        code: 'RATE_LIMITED',
+        message: '429',
+        retry_after_ms: 600_000,
+        task_type: 'chat',
+        worker_id: workerId,
+      },
+    ]);
+    const forecast = await call({ url: `${url}/forecast` });
+    expect(forecast.json()).toMatchObject({ queue: 'gpt', waiting: 1 });
     const metrics = await call({ url: '/metrics' });
     expect(metrics.body).toContain('sluice_circuit_state{queue="gpt"} 2');
 

@@ -45,8 +45,8 @@ describe('a key that may submit and not read', () => {
     expect([answer.status, Object.keys(answer.json()).toSorted()]).toEqual([
       200,
       [
-        ...['created_at', 'estimated_wait_seconds', 'priority', 'queue', 'queue_position'],
-        ...['status', 'task_id', 'trace_id'],
+        ...['created_at', 'estimated_start_time', 'estimated_wait_seconds', 'priority', 'queue'],
+        ...['queue_position', 'status', 'task_id', 'trace_id'],
       ],
     ]);
     expect(answer.json()).toMatchObject({ task_id: taskId, priority: 'high', queue: 'patched' });
@@ -67,6 +67,8 @@ const bodies: Readonly<Record<string, (foreign: Foreign) => unknown>> = {
   'POST /api/v1/tasks': ({ queue }) => ({ task_type: 'chat', queue }),
   'POST /api/v1/tasks/batch': ({ queue }) => ({ tasks: [{ task_type: 'chat', queue }] }),
   'POST /api/v1/tasks/cancel': ({ queue }) => ({ queue }),
+  'POST /api/v1/tasks/replay': ({ queue }) => ({ queue }),
+  'POST /api/v1/tasks/reprioritise': ({ queue }) => ({ queue, new_priority: 'high' }),
   'PATCH /api/v1/tasks/:task_id': () => ({ priority: 'low' }),
   'POST /internal/workers/register': ({ queue }) => ({ queues: [queue] }),
   'POST /internal/workers/:worker_id/poll': () => ({ available_capacity: 1 }),
@@ -225,10 +227,16 @@ describe('a key that is confined to queues', () => {
     const queues = await http().call({ url: '/api/v1/queues' }, key);
     const names = queues.json<{ items: { name: string }[] }>().items.map(({ name }) => name);
     expect(names.toSorted()).toEqual(['team-a', 'team-b']);
+    const count = await http().call({ url: '/api/v1/tasks/count?tag=mixed' }, key);
+    expect(count.json()).toMatchObject({ count: 2 });
+    const urgent = { tag: 'mixed', new_priority: 'high' };
+    const changed = await http().call(post('/api/v1/tasks/reprioritise', urgent), key);
+    expect(changed.json()).toMatchObject({ reprioritised: 2 });
     const cancelled = await http().call(post('/api/v1/tasks/cancel', { tag: 'mixed' }), key);
-    expect(cancelled.json()).toEqual({ cancelled: 2 });
+    expect(cancelled.json()).toEqual({ cancelled: 2, next_cursor: null });
     expect((await http().call({ url: `/api/v1/tasks/${others}` })).json()).toMatchObject({
       status: 'queued',
+      priority: 'medium',
     });
   });
 
@@ -241,6 +249,8 @@ describe('a key that is confined to queues', () => {
     const analysis = await http().call({ url: '/api/v1/dlq/analysis' }, key);
     expect(analysis.body).toContain('MINE');
     expect(analysis.body).not.toContain('OTHER');
+    const none = await http().call(post('/api/v1/tasks/replay', { queue: 'dlq-other' }), key);
+    expect(none.json()).toMatchObject({ replayed: 0 });
     const replayed = await http().call(post('/api/v1/dlq/replay', {}), key);
     expect(replayed.json()).toMatchObject({ replayed: 1 });
     expect((await http().call({ url: `/api/v1/tasks/${other}` })).json()).toMatchObject({

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { staysWithin } from '../support/stays-within.js';
 import { post, useHttp, type Answer, type Call, type Problem } from './support.js';
 import { usingTasks } from './using-tasks.js';
 
@@ -63,7 +64,7 @@ describe('R-AD7: no value is ever SQL', () => {
     const again = await call(post(tasks, draft));
     expect([again.status, again.json().task_id]).toEqual([200, task_id]);
     const cancelled = await call(post(`${tasks}/cancel`, { user_id: metacharacters }));
-    expect(cancelled.json()).toEqual({ cancelled: 1 });
+    expect(cancelled.json()).toEqual({ cancelled: 1, next_cursor: null });
   });
 
   it('and from every field of a worker and of what it reports', async () => {
@@ -180,6 +181,34 @@ describe('R-AD7: what can not be kept is refused', () => {
       code: 'invalid_request',
       detail: expect.stringContaining('deeper') as string,
     });
+  });
+
+  it('R-HA3: a field with an endless name, soon and without its name', async () => {
+    const named = JSON.stringify({ task_type: 'chat', ['x'.repeat(200_000)]: 1 });
+    const isQuick = await staysWithin(500, async () => {
+      const beganMs = performance.now();
+      const answer = await call(post(`${tasks}/batch`, `{"tasks":[${named},${named},${named}]}`));
+      const { results } = answer.json<{ results: { error: Problem }[] }>();
+      expect(results.map(({ error }) => error.code)).toEqual(Array(3).fill('invalid_request'));
+      expect(JSON.stringify(results).length).toBeLessThan(10_000);
+      return performance.now() - beganMs;
+    });
+    expect(isQuick).toBe(true);
+  });
+
+  it('R-HA3: very many fields that are nearly right, before others have to wait', async () => {
+    const names = Array.from({ length: 60 }, (_, index) =>
+      `${index}workflowonfailure`.slice(0, 12),
+    );
+    const task = { task_type: 'chat', ...Object.fromEntries(names.map((name) => [name, 1])) };
+    const batch = { tasks: Array.from({ length: 1_000 }, () => task) };
+    const isQuick = await staysWithin(2_000, async () => {
+      const beganMs = performance.now();
+      const answer = await call(post(`${tasks}/batch`, batch));
+      expect(answer.json<{ results: unknown[] }>().results).toHaveLength(1_000);
+      return performance.now() - beganMs;
+    });
+    expect(isQuick).toBe(true);
   });
 
   it('lines that are broken, each for itself', async () => {

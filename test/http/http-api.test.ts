@@ -68,7 +68,22 @@ describe.each([
       expect(await remote.cancelTask(taskId)).toEqual(cancelled);
       expect(await remote.waitForTask(taskId, 60_000)).toMatchObject({ status: 'cancelled' });
       expect(await remote.replayTask(taskId)).toMatchObject({ taskId });
-      expect(await remote.cancelTasks({ queue: 'remote/one' })).toEqual({ cancelled: 1 });
+      const counted = await remote.countTasks({ queue: 'remote/one' }, { action: 'cancel' });
+      expect(counted).toMatchObject({ count: 1, searchedBackTo: null, nextCursor: null });
+      const urgent = { newPriority: 'low' } as const;
+      expect(await remote.reprioritiseTasks({ queue: 'remote/one' }, urgent)).toEqual({
+        reprioritised: 1,
+        nextCursor: null,
+      });
+      expect(await remote.replayTasks({ queue: 'remote/one' }, { limit: 5 })).toEqual({
+        replayed: 0,
+        lastDueAt: null,
+        nextCursor: null,
+      });
+      expect(await remote.cancelTasks({ queue: 'remote/one' })).toEqual({
+        cancelled: 1,
+        nextCursor: null,
+      });
     });
 
     it('submits more at once than one request may carry, in order', async () => {
@@ -202,6 +217,13 @@ describe.each([
         completed: [0, 0],
         wait_p95: [null, null],
       });
+      const forecast = await remote.getForecast('far/queue');
+      expect(forecast).toMatchObject({ queue: 'far/queue', waiting: 0, standstill: null });
+      expect(forecast.emptyAt).toBeInstanceOf(Date);
+      expect(await remote.listPushbacks('far/queue', { limit: 5 })).toEqual({
+        items: [],
+        nextCursor: null,
+      });
       expect(await remote.listDeadLetters({ queue: 'far/queue' })).toMatchObject({ totalCount: 0 });
       const replay = { perSecond: 5, newPriority: 'high' } as const;
       expect(await remote.replayDeadLetters({ queue: 'far/queue', since: until }, replay)).toEqual({
@@ -277,11 +299,15 @@ describe.each([
       const url = await standIn((request, response) => {
         requests += 1;
         if (request.method === 'GET' && requests === 3)
-          response.end('{"items":[],"next_cursor":null}');
+          response.end('{"items":[],"next_cursor":null,"searched_back_to":null}');
         else request.destroy();
       });
       const api = over(url);
-      expect(await api.listTasks({})).toEqual({ items: [], nextCursor: null });
+      expect(await api.listTasks({})).toEqual({
+        items: [],
+        nextCursor: null,
+        searchedBackTo: null,
+      });
       expect(requests).toBe(3);
       const refused = await api.submit({ taskType: 'chat' }).catch((error: unknown) => error);
       expect(refused).toBeInstanceOf(SluiceError);

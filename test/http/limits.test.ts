@@ -133,6 +133,32 @@ describe('limits over HTTP', () => {
     expect(task).toMatchObject({ usage: { tokens: 25 } });
   });
 
+  it('R-CH5: what would start after the end of all calendars is accepted, and has no start time', async () => {
+    await putQueue('endless', { limits: [slowTokens] });
+    const worker = await register({ queues: ['endless'] });
+    await submit({ queue: 'endless', cost: { tokens: 1e12 } });
+    await call(post(`/internal/workers/${worker}/poll`, { available_capacity: 1 }));
+    for (const cost of [{ tokens: 1e12 }, {}]) {
+      const accepted = await call(
+        post('/api/v1/tasks', { task_type: 'late', queue: 'endless', cost }),
+      );
+      expect([accepted.status, accepted.json()]).toMatchObject([
+        201,
+        { status: 'queued', estimated_start_time: null },
+      ]);
+      const { task_id } = accepted.json<{ task_id: string }>();
+      const explained = await call({ url: `/api/v1/tasks/${task_id}/explain` });
+      expect([explained.status, explained.json()]).toMatchObject([
+        200,
+        { estimated_start_time: null },
+      ]);
+      const { reasons } = explained.json<{ reasons: { kind: string; until?: string }[] }>();
+      const kinds = reasons.map(({ kind, until }) => [kind, until]);
+      expect(kinds).toContainEqual(['rate_limit', undefined]);
+    }
+    expect((await getQueue('endless')).live.next_token_in_ms).toBeGreaterThan(1e20);
+  });
+
   it('a queue without limits has no tokens to tell of', async () => {
     await putQueue('unlimited', {});
     const { live } = await getQueue('unlimited');

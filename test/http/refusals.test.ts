@@ -1,6 +1,6 @@
 import { Compile } from 'typebox/compile';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { errorCatalogue, type ErrorCode } from '../../src/domain/errors.js';
+import { errorStatuses, type ErrorCode } from '../../src/domain/errors.js';
 import { documentedRoutes, type OpenApi } from './openapi.js';
 import { post, staleLease, unknownId, useHttp, type Call, type Problem } from './support.js';
 import { usingTasks } from './using-tasks.js';
@@ -451,7 +451,7 @@ describe('AD7: refusals', () => {
     const answer = await call(one);
     const problem = answer.json<Problem>();
     expect(problem.code).toBe(code);
-    expect(answer.status).toBe(errorCatalogue[code].status);
+    expect(answer.status).toBe(errorStatuses[code]);
     expect(answer.headers['content-type']).toBe('application/problem+json; charset=utf-8');
     if (path !== undefined) expect(problem.errors?.map((error) => error.path)).toContain(path);
   });

@@ -8,7 +8,7 @@ import { describeOnPostgres, type TestServer } from '../integration/support.js';
 import { until } from '../support/until.js';
 
 interface Line {
-  readonly leftOut?: number;
+  readonly left_out?: number;
   readonly msg: string;
   readonly err?: { readonly message: string; readonly stack?: string };
 }
@@ -114,7 +114,7 @@ class Refusing {
     const seconds = Math.ceil((performance.now() - beganMs) / 1_000);
     const lines = this.lines.slice(before);
     expect(lines.length).toBeLessThanOrEqual(seconds + 1);
-    expect(lines.some(({ leftOut = 0 }) => leftOut > 3)).toBe(true);
+    expect(lines.some(({ left_out: leftOut = 0 }) => leftOut > 3)).toBe(true);
     expect(JSON.stringify(lines)).not.toContain('"stack"');
 
     await heal();

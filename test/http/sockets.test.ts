@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
@@ -216,25 +217,42 @@ describe('R-AD7: what is too large', () => {
     expect(problemIn(first.toString())).toMatchObject({ code: 'unsupported_media_type' });
   });
 
-  it('large bodies are refused when too many are under way, small ones and reads are not', async () => {
+  it('R-HA3: large bodies are refused when too many are under way; small ones, reads and heartbeats are not', async () => {
     const { port } = await listenAsUsual();
-    const announce = async (): Promise<Socket> => {
+    const announce = async (bytes = 16_000_000): Promise<Socket> => {
       const socket = await open(port);
       socket.write(
         'POST /api/v1/tasks/batch HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n' +
-          'Content-Length: 16000000\r\n\r\n',
+          `Content-Length: ${bytes}\r\n\r\n`,
       );
       return socket;
     };
     const answers: string[] = [];
-    while (answers.length === 0) {
-      const socket = await announce();
-      socket.once('data', (chunk) => answers.push(chunk.toString()));
-      expect(statuses(await exchange(port, submit(`${closing}${length}`)))).toEqual([201]);
-      expect(sockets.length).toBeLessThan(2_000);
-    }
+    const announceUntilRefused = async (bytes: number): Promise<void> => {
+      for (const before = answers.length; answers.length === before;) {
+        const socket = await announce(bytes);
+        socket.once('data', (chunk) => answers.push(chunk.toString()));
+        expect(statuses(await exchange(port, submit(`${closing}${length}`)))).toEqual([201]);
+        expect(sockets.length).toBeLessThan(2_000);
+      }
+    };
+    await announceUntilRefused(16_000_000);
+    await announceUntilRefused(100_000);
     expect(problemIn(answers[0] ?? '')).toMatchObject({ status: 429, code: 'refused' });
     expect(answers[0]?.toLowerCase()).toContain('retry-after: 1');
+    // What keeps leases alive, and what has ended, is not held up by those who submit.
+    const { workerId } = await engine.register({ taskTypes: ['t'], capacity: 5_000 });
+    const currentTasks = Array.from({ length: 5_000 }, () => randomUUID());
+    const beat = JSON.stringify({
+      status: 'active',
+      current_load: currentTasks.length,
+      current_tasks: currentTasks,
+    });
+    expect(beat.length).toBeGreaterThan(128 * 1024);
+    const sent =
+      `POST /internal/workers/${workerId}/heartbeat HTTP/1.1\r\nHost: localhost\r\n` +
+      `Content-Type: application/json\r\n${closing}Content-Length: ${beat.length}\r\n\r\n${beat}`;
+    expect(statuses(await exchange(port, sent))).toEqual([200]);
     for (const socket of sockets) socket.destroy();
     await until('the places of those who left', async () => {
       const socket = await announce();

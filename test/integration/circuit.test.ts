@@ -1,7 +1,8 @@
-import { expect, it } from 'vitest';
+import { expect, it, onTestFinished, vi } from 'vitest';
 
 import type { AttemptError } from '../../src/domain/attempt-error.js';
 import type { TaskId } from '../../src/domain/ids.js';
+import { PushbackLedger } from '../../src/engine/pushback-ledger.js';
 import type { Engine } from '../../src/engine/open-engine.js';
 import type { QueueDraft } from '../../src/protocol/queues-api.js';
 import type { ClaimedTask } from '../../src/protocol/workers-api.js';
@@ -11,6 +12,7 @@ import {
   describeOnEveryEngine,
   drafts,
   freshQueue,
+  refusal,
   submitAll,
   TestWorker,
   type EngineUnderTest,
@@ -100,6 +102,56 @@ describeOnEveryEngine('a service that answers 429', (under) => {
       await engine.cancelTasks({ queue });
     });
   }
+
+  it('R-RE9: writes down what the service said and what became of it', async () => {
+    const { engine, clock } = under();
+    const scene = await prepare(engine, 6, ample);
+    const { queue, worker } = scene;
+    const said = { ...limited, retryAfterSeconds: 30, message: `no\0w ${'x'.repeat(600)}` };
+    const [first, ...others] = await worker.take(4);
+    if (first === undefined) throw new Error('no task came');
+    await worker.fail(first, said);
+    const rows = (count: number) =>
+      until(`${count} rows of the ledger`, async () => {
+        const { items } = await engine.listPushbacks(queue);
+        return items.length === count ? items : null;
+      });
+    const [single] = await rows(1);
+    expect(single).toMatchObject({
+      queue,
+      taskId: first.taskId,
+      taskType,
+      workerId: worker.workerId,
+      code: 'RATE_LIMITED',
+      message: `no\ufffdw ${'x'.repeat(495)}`,
+      retryAfterMs: 30_000,
+      answers: 1,
+      became: 'goes_on',
+      until: null,
+    });
+    clock.advance(5_000);
+    await failAll(engine, scene, others, { ...unavailable, ...limited, retryAfterSeconds: 30 });
+    const [latest] = await rows(2);
+    expect(latest).toMatchObject({
+      message: '429',
+      answers: 3,
+      became: 'stopped',
+      until: new Date(clock.nowMs() + 30_000),
+    });
+    expect(await refusal(engine.listPushbacks('no-such-queue'))).toBe('queue_not_found');
+    await engine.cancelTasks({ queue });
+  });
+
+  it('R-RE9: a report does not fail when the ledger cannot be written', async () => {
+    const { engine } = under();
+    const scene = await prepare(engine, 1);
+    const noted = vi.spyOn(PushbackLedger.prototype, 'flush').mockRejectedValue(new Error('full'));
+    onTestFinished(() => noted.mockRestore());
+    const task = await scene.worker.takeOne();
+    expect(await scene.worker.fail(task, limited)).toMatchObject({ accepted: true });
+    await until('the ledger to be written', () => noted.mock.calls.length > 0);
+    await engine.cancelTasks({ queue: scene.queue });
+  });
 
   it('R-RE9, R-OB5: pauses the queue until the time it names, and says so', async () => {
     const { engine, clock } = under();

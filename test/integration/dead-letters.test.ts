@@ -112,6 +112,29 @@ describeOnEveryEngine('dead letters', (under) => {
     expect(answer.replayed).toBe(taskIds.length);
   });
 
+  it('R-OB10: are counted by pattern as soon as they end, and a pattern is replayed', async () => {
+    const { engine, clock } = under();
+    const { queue, taskIds, worker } = await makeDeadLetters(engine, 3);
+    const patternOf = async () => {
+      const patterns = await engine.analyseDeadLetters({ queues: [queue], owner: null });
+      return patterns.find(({ message }) => message === hopeless.message);
+    };
+    const found = await until('the dead letters to be counted', async () => {
+      const pattern = await patternOf();
+      return pattern?.count === taskIds.length ? pattern : null;
+    });
+    expect(found).toMatchObject({ code: hopeless.code, queues: [{ queue, count: 3 }] });
+    expect(found.hourly.at(-1)).toBe(3);
+    const filter = { pattern: found.id, queue };
+    expect(await engine.listDeadLetters(filter)).toMatchObject({ totalCount: 3 });
+    const { replayed } = await engine.replayDeadLetters(filter, { perSecond: 1_000 });
+    expect(replayed).toBe(3);
+    expect(await engine.listDeadLetters(filter)).toMatchObject({ totalCount: 0 });
+    clock.advance(10);
+    expect(await worker.take(3)).toHaveLength(3);
+    await until('none to be counted any more', async () => (await patternOf()) === undefined);
+  });
+
   it('R-CH11: time that a recovered task spent running does not fail it', async () => {
     const { engine, clock } = under();
     const queue = freshQueue();

@@ -8,7 +8,7 @@ import { defaultEngineSettings, type EngineSettings } from '../../src/engine/set
 import type { TaskEvent } from '../../src/protocol/events.js';
 import type { TaskDraft } from '../../src/protocol/tasks-api.js';
 import type { ClaimedTask, PollRequest } from '../../src/protocol/workers-api.js';
-import { MemoryReadyQueue } from '../../src/ready/memory-ready-queue.js';
+import { MemoryReadyQueue } from '../../src/ready/memory/memory-ready-queue.js';
 import { systemClock } from '../../src/runtime/clock.js';
 import { DatabaseAwayError, type Database } from '../../src/store/database.js';
 import { describeOnEveryDatabase } from '../store/support.js';
@@ -127,7 +127,7 @@ describeOnEveryDatabase('a task that comes while a worker waits', (database) => 
     const told = (taskId: TaskId) =>
       events
         .filter((event) => event.taskId === taskId)
-        .map(({ at, waitMs, taskId: _, ...rest }) => rest);
+        .map(({ at, waitMs, assignmentMs, workerId, taskId: _, ...rest }) => rest);
     expect(told(early.taskId)).toEqual(told(claimed.taskId));
     expect(told(early.taskId).map(({ from, to }) => [from, to])).toEqual([
       ['new', 'queued'],
@@ -549,7 +549,14 @@ function idOf({ taskId }: Pick<ClaimedTask, 'taskId'>): TaskId {
 }
 
 /** What two equal tasks need not share. */
-function anonymous({ taskId, lease, deadline, ...rest }: ClaimedTask): unknown {
+function anonymous({
+  taskId,
+  lease,
+  deadline,
+  traceId,
+  waitedSeconds,
+  ...rest
+}: ClaimedTask): unknown {
   return rest;
 }
 

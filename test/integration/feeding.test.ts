@@ -8,7 +8,7 @@ import { Feeder } from '../../src/engine/feeder.js';
 import { QueueDirectory } from '../../src/engine/queue-directory.js';
 import { RecentWork } from '../../src/engine/recent-work.js';
 import { defaultEngineSettings } from '../../src/engine/settings.js';
-import { MemoryReadyQueue } from '../../src/ready/memory-ready-queue.js';
+import { MemoryReadyQueue } from '../../src/ready/memory/memory-ready-queue.js';
 import type { Taken, Window } from '../../src/ready/ready-queue.js';
 import { systemClock } from '../../src/runtime/clock.js';
 import { Loop } from '../../src/runtime/loop.js';
@@ -127,7 +127,13 @@ describeOnEveryDatabase('the feeder', (db) => {
     await feeding.feed();
     expect(await feeding.take(3)).toEqual([]);
     await feeding.ready.finish(
-      taskIds.map((taskId) => ({ taskId, queue: 'q', reserved: {}, usage: null })),
+      running.map(({ taskId, grant }) => ({
+        taskId,
+        grant,
+        queue: 'q',
+        reserved: {},
+        usage: null,
+      })),
     );
     const taken = await until('them to be offered again', async () => {
       await feeding.feeder.tick();

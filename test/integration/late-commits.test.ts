@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 import { ApiKeys } from '../../src/engine/api-keys.js';
 import { Checkpoints } from '../../src/engine/checkpoints.js';
 import { QueueDirectory } from '../../src/engine/queue-directory.js';
-import { MemoryReadyQueue } from '../../src/ready/memory-ready-queue.js';
+import { MemoryReadyQueue } from '../../src/ready/memory/memory-ready-queue.js';
 import { systemClock } from '../../src/runtime/clock.js';
 import { deleteLimit, putLimit } from '../../src/store/limits.js';
 import { describeOnPostgres as describeOnStore } from '../store/support.js';

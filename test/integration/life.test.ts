@@ -428,7 +428,7 @@ describeOnEveryEngine('the life of a task', (under) => {
       expect(listed.totalCount).toBe(1);
     }
     const patterns = await engine.analyseDeadLetters();
-    expect(patterns.find((pattern) => pattern.queue === queue)).toMatchObject({
+    expect(patterns.find(({ queues }) => queues[0]?.queue === queue)).toMatchObject({
       code: error.code,
       count: 1,
       example: { taskId, message: error.message },

@@ -7,7 +7,7 @@ import { LostEntries } from '../../src/engine/lost-entries.js';
 import { QueueDirectory } from '../../src/engine/queue-directory.js';
 import { RecentWork } from '../../src/engine/recent-work.js';
 import { Counters } from '../../src/engine/counters.js';
-import { MemoryReadyQueue } from '../../src/ready/memory-ready-queue.js';
+import { MemoryReadyQueue } from '../../src/ready/memory/memory-ready-queue.js';
 import type { Window } from '../../src/ready/ready-queue.js';
 import { systemClock } from '../../src/runtime/clock.js';
 import { changeTask } from '../../src/store/change-task.js';

@@ -63,7 +63,8 @@ describeOnPostgres('many servers', (server) => {
     const [first, second] = await Promise.all([open(), open()]);
     const heard: string[] = [];
     const following = first.follow({
-      hear: ({ queue, to, at }) => heard.push(`${queue} ${to} ${at instanceof Date}`),
+      hear: ({ taskId, queue, to, at }) =>
+        heard.push(`${taskId} ${queue} ${to} ${at instanceof Date}`),
       missed: () => undefined,
       followed: () => [{ queue: 'followed', taskId: null }],
     });
@@ -75,11 +76,16 @@ describeOnPostgres('many servers', (server) => {
       await second.submit({ taskType: 'noop', queue: 'followed' });
       return heard.length > 0;
     });
-    const before = heard.length;
-    await second.submit({ taskType: 'noop', queue: 'unfollowed' });
-    await second.submit({ taskType: 'noop', queue: 'followed' });
-    await until('the next event', () => heard.length > before);
-    expect(new Set(heard)).toEqual(new Set(['followed queued true']));
+    const followed: string[] = [];
+    for (let n = 0; n < 20; n += 1) {
+      await second.submit({ taskType: 'noop', queue: 'unfollowed' });
+      const { taskId } = await second.submit({ taskType: 'noop', queue: 'followed' });
+      followed.push(`${taskId} followed queued true`);
+    }
+    await until('the last event', () => heard.at(-1) === followed.at(-1));
+    // Each once, and in order.
+    expect(heard.slice(-followed.length)).toEqual(followed);
+    expect(heard).toHaveLength(new Set(heard).size);
   });
 
   it('R-CH12: an offer wakes a poll that waits at another server', async () => {

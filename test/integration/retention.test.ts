@@ -179,7 +179,7 @@ describeOnPostgres('retention', (server) => {
     const dropping = () =>
       server().sql<{ pid: number; since: string }>(
         `select pid, query_start::text as since from pg_stat_activity
-         where datname = current_database() and state = 'active' and pid <> pg_backend_pid()
+         where datname = current_database() and wait_event = 'PgSleep'
            and query like 'select sluice.drop_detached%'`,
       );
     try {

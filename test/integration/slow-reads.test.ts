@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import { SluiceError } from '../../src/domain/errors.js';
 import { Engine } from '../../src/engine/engine.js';
 import { openEngine } from '../../src/engine/open-engine.js';
-import { MemoryReadyQueue } from '../../src/ready/memory-ready-queue.js';
+import { MemoryReadyQueue } from '../../src/ready/memory/memory-ready-queue.js';
 import { systemClock } from '../../src/runtime/clock.js';
 import { serve } from '../../src/server/serve.js';
 import type { Database, Queryable } from '../../src/store/database.js';

@@ -8,7 +8,7 @@ import { Engine } from '../../src/engine/engine.js';
 import { TaskEvents } from '../../src/engine/events.js';
 import { openEngine } from '../../src/engine/open-engine.js';
 import { defaultEngineSettings, type EngineSettings } from '../../src/engine/settings.js';
-import { MemoryReadyQueue } from '../../src/ready/memory-ready-queue.js';
+import { MemoryReadyQueue } from '../../src/ready/memory/memory-ready-queue.js';
 import { AnswerBudget } from '../../src/engine/answer-budget.js';
 import { LocalBus } from '../../src/runtime/bus.js';
 import { ManualClock, systemClock } from '../../src/runtime/clock.js';
@@ -159,7 +159,7 @@ describeOnEmptyPostgres('what a server asks of Postgres', (postgres) => {
       });
     }
     const after = await engine.getTask(taskId, { history: true });
-    const still = { currentStateDurationSeconds: 0 };
+    const still = { currentStateDurationSeconds: 0, executionDurationSeconds: 0 };
     expect({ ...after, ...still }).toEqual({ ...before, ...still });
     expect(await worker.complete(task)).toMatchObject({ accepted: true });
   });

@@ -5,7 +5,7 @@ import type { EngineContext } from '../../src/engine/context.js';
 import { Engine } from '../../src/engine/engine.js';
 import { TaskEvents } from '../../src/engine/events.js';
 import { defaultEngineSettings, type EngineSettings } from '../../src/engine/settings.js';
-import { MemoryReadyQueue } from '../../src/ready/memory-ready-queue.js';
+import { MemoryReadyQueue } from '../../src/ready/memory/memory-ready-queue.js';
 import type { ReadyQueue, TakeAnswer } from '../../src/ready/ready-queue.js';
 import { AnswerBudget } from '../../src/engine/answer-budget.js';
 import { LocalBus } from '../../src/runtime/bus.js';

@@ -346,7 +346,7 @@ describeOnPostgres('workflows in parallel', (server) => {
     const progress = { isDone: false };
     const cancelling = engine.cancelTasks({ workflowId }).finally(() => (progress.isDone = true));
     while (!progress.isDone) expect(await worker.look(5, { waitMs: 20 })).toEqual([]);
-    expect(await cancelling).toEqual({ cancelled: 2_500 });
+    expect(await cancelling).toEqual({ cancelled: 2_500, nextCursor: null });
     expect(await worker.complete(head)).toMatchObject({ accepted: false });
     expect(await worker.look(5, { waitMs: 50 })).toEqual([]);
     const left = await server().sql('select from sluice.tasks where workflow_id = $1', [

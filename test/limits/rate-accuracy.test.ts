@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { MemoryReadyQueue } from '../../src/ready/memory-ready-queue.js';
+import { MemoryReadyQueue } from '../../src/ready/memory/memory-ready-queue.js';
 import { ManualClock } from '../../src/runtime/clock.js';
 import { openTestReadyQueues } from '../support/redis-ready-queues.js';
 import { measureRate, type RateMeasured } from './rate-accuracy.js';

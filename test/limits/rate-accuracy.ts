@@ -1,8 +1,14 @@
-import { firstIdAt, type TaskId } from '../../src/domain/ids.js';
+import { firstIdAt } from '../../src/domain/ids.js';
 import { defaultQueueSettings, type RateLimit } from '../../src/domain/queue-settings.js';
 import { ownBucket, tokensAfterLoss } from '../../src/domain/token-bucket.js';
 import type { ManualClock } from '../../src/runtime/clock.js';
-import type { Finished, Offer, ReadyQueue, TakeRequest } from '../../src/ready/ready-queue.js';
+import type {
+  Finished,
+  Grant,
+  Offer,
+  ReadyQueue,
+  TakeRequest,
+} from '../../src/ready/ready-queue.js';
 import { mostInWindow } from './sliding-window.js';
 
 export interface RateRun {
@@ -60,8 +66,8 @@ export async function measureRate(run: RateRun): Promise<RateMeasured> {
   };
 }
 
-function finished(taskId: TaskId): Finished {
-  return { taskId, queue, reserved: {}, usage: null };
+function finished({ taskId, grant }: Grant): Finished {
+  return { taskId, grant, queue, reserved: {}, usage: null };
 }
 
 class Simulation {
@@ -70,7 +76,7 @@ class Simulation {
   readonly #limit: RateLimit;
   #generation = 0;
   #offered = 0;
-  #taken: TaskId[] = [];
+  #taken: Grant[] = [];
   #checkpoint: { tokens: number; atMs: number } | null = null;
 
   constructor(run: RateRun, limit: RateLimit) {
@@ -117,7 +123,7 @@ class Simulation {
         return answer.waitMs ?? Number.POSITIVE_INFINITY;
       case 'taken':
         this.grants.push(...answer.entries.map(() => this.#run.clock.nowMs()));
-        this.#taken.push(...answer.entries.map(({ taskId }) => taskId));
+        this.#taken.push(...answer.entries);
         if (this.#taken.length >= waiting / 2) await this.#refill(ready);
         return answer.waitMs ?? 0;
     }

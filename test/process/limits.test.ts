@@ -60,7 +60,7 @@ it('R-CH4, R-CH6, R-CH12, R-RE7: limits hold over 3 servers, one of them killed,
   const callsOf = (queue: string) => standIn.calls.filter((call) => call.queue === queue);
   const begun = (count: number) => () => callsOf('slots').length > count;
   await patiently('the second turn of the slots', begun(slots.most));
-  const restarting = second.killAndRestart();
+  const restarting = second.restart('SIGKILL');
   await patiently('the fourth turn of the slots', begun(3 * slots.most));
   await askRedis(redis.url, 'flushall');
   await patiently('every task to be called', () => standIn.calls.length >= total);

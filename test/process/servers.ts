@@ -18,16 +18,17 @@ export class TestServer {
     this.url = `http://127.0.0.1:${port}`;
     this.#args = ['serve', '--port', String(port), ...args];
     this.#env = { ...env, ...more };
-    this.#process = this.#begin();
+    this.#process = this.#spawn();
   }
 
   static async start(
     databaseUrl: string,
     redisUrl: string | null,
     more: Readonly<Record<string, string>> = {},
+    flags: readonly string[] = [],
   ): Promise<TestServer> {
     const redis = redisUrl === null ? [] : ['--redis-url', redisUrl];
-    const args = ['--database-url', databaseUrl, ...redis];
+    const args = ['--database-url', databaseUrl, ...redis, ...flags];
     const server = new TestServer(await getFreePort(), args, more);
     await server.#untilReady();
     return server;
@@ -38,13 +39,21 @@ export class TestServer {
   }
 
   /** Another process takes its address, as a supervisor would see to it. */
-  async killAndRestart(): Promise<void> {
-    await this.#process.kill('SIGKILL');
-    this.#process = this.#begin();
+  async restart(signal: 'SIGTERM' | 'SIGKILL'): Promise<void> {
+    await this.#process.kill(signal);
+    await this.begin();
+  }
+
+  async stop(): Promise<void> {
+    await this.#process.kill('SIGTERM');
+  }
+
+  async begin(): Promise<void> {
+    this.#process = this.#spawn();
     await this.#untilReady();
   }
 
-  #begin(): CliProcess {
+  #spawn(): CliProcess {
     return startCli(this.#args, { env: this.#env });
   }
 

@@ -1,9 +1,12 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
+import { unconfined } from '../../src/domain/confinement.js';
 import type { DeadLetterFilter } from '../../src/protocol/dead-letters-api.js';
+import { classifyDeadLetters, noteUncounted } from '../../src/store/classify-dead-letters.js';
+import { findDeadLetterPatterns } from '../../src/store/dead-letter-patterns.js';
 import { findDeadLetters, listDeadLetters } from '../../src/store/dead-letters.js';
 import type { Database } from '../../src/store/database.js';
-import { maxScannedRows } from '../../src/store/list-tasks.js';
+import { maxScannedRows } from '../../src/store/task-walk.js';
 import { openPgDatabase } from '../../src/store/pg-database.js';
 import { createTestDatabase, type TestDatabase } from '../support/postgres.js';
 import { explained } from './explained.js';
@@ -32,6 +35,21 @@ describe('R-HA3: filters over 30,000 dead letters that were never analyzed', () 
   afterAll(async () => {
     await db.close();
     await database.drop();
+  });
+
+  it('R-OB10: patterns are read from counts, not from the dead letters', async () => {
+    let cursor: string | null = null;
+    do cursor = await noteUncounted(db, cursor, 5_000);
+    while (cursor !== null);
+    while ((await classifyDeadLetters(db, 5_000)) !== 0);
+    const pages = await pagesOf((on) => findDeadLetterPatterns(on, unconfined, zero.getTime()));
+    expect(pages).toBeLessThan(50);
+    const [pattern] = await findDeadLetterPatterns(db, unconfined, zero.getTime());
+    expect(pattern).toMatchObject({ count: letters / 2, message: 'it broke' });
+    const { id = '' } = pattern ?? {};
+    const found = await pagesOf((on) => findDeadLetters(on, { pattern: id }, 100));
+    expect(found).toBeLessThan(5 * maxScannedRows);
+    expect(await pagesOf((on) => findDeadLetters(on, { pattern: 'none' }, 100))).toBeLessThan(50);
   });
 
   const none: [string, DeadLetterFilter][] = [

@@ -288,6 +288,7 @@ function someAttempt(): KnownAttempt {
     cost: {},
     workerId: newWorkerId(),
     attempt: 1,
+    trace: null,
     startedAtMs: Date.now(),
   };
 }

@@ -48,7 +48,7 @@ export function newTask(changes: Partial<NewTask> = {}): NewTask {
     costJson: null,
     userId: null,
     tags: [],
-    traceId: null,
+    trace: null,
     owner: null,
     isOffered: true,
     passesCeilings: false,
@@ -84,9 +84,9 @@ export function knownTask(
   task: NewTask,
   { eligibleAtMs }: Pick<Created, 'eligibleAtMs'>,
 ): KnownTask {
-  const { queue, taskType, priority, parametersJson, timeoutSeconds, traceId, costJson } = task;
+  const { queue, taskType, priority, parametersJson, timeoutSeconds, trace, costJson } = task;
   const cost = costJson === null ? {} : (JSON.parse(costJson) as KnownTask['cost']);
-  return { queue, taskType, priority, parametersJson, timeoutSeconds, traceId, cost, eligibleAtMs };
+  return { queue, taskType, priority, parametersJson, timeoutSeconds, trace, cost, eligibleAtMs };
 }
 
 /** Submitted, and claims that know what was: in order. */
@@ -104,13 +104,12 @@ export async function submitKnown(
 }
 
 /** What the process that claimed a task, straight into executing, knows of the attempt. */
-export function knownAttempt(
-  { queue, taskType, priority, cost, workerId, attempt, lapsesAt, timeoutSeconds }: ClaimedRow,
-  capabilities: readonly string[] = [],
-): KnownAttempt {
+export function knownAttempt(row: ClaimedRow, capabilities: readonly string[] = []): KnownAttempt {
+  const { queue, taskType, priority, cost, workerId, attempt, trace } = row;
+  const { lapsesAt, timeoutSeconds } = row;
   const lane = { queue, taskType, capabilities };
   const startedAtMs = lapsesAt.getTime() - timeoutSeconds * 1000;
-  return { lane, priority, cost, workerId, attempt, startedAtMs };
+  return { lane, priority, cost, workerId, attempt, trace, startedAtMs };
 }
 
 export async function claimOne(

@@ -3,23 +3,26 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
 import type { Lease, TaskId, WorkerId } from '../../src/domain/ids.js';
+import { readOldest, readScheduledLateness } from '../../src/store/alert-readings.js';
 import { findLevels, saveLevels } from '../../src/store/bucket-levels.js';
-import { cancelTasks, findCancellable } from '../../src/store/cancel-tasks.js';
+import { cancelTasks } from '../../src/store/cancel-tasks.js';
+import { countTasks } from '../../src/store/count-tasks.js';
+import { findCancellable, findReplayable, findWaiting } from '../../src/store/find-in-bulk.js';
 import { changeTask } from '../../src/store/change-task.js';
 import type { Database } from '../../src/store/database.js';
-import {
-  analyseDeadLetters,
-  findDeadLetters,
-  listDeadLetters,
-} from '../../src/store/dead-letters.js';
+import { findDeadLetters, listDeadLetters } from '../../src/store/dead-letters.js';
 import { expireTasks } from '../../src/store/expire-tasks.js';
 import { findNextDue } from '../../src/store/feed-line.js';
 import { findLeased } from '../../src/store/find-attempts.js';
+import { findLanes } from '../../src/store/find-lanes.js';
+import { findNextInLine } from '../../src/store/find-next-in-line.js';
 import { findHeads } from '../../src/store/find-heads.js';
 import { freeHeldWorkflows, letGoOfCancelled } from '../../src/store/hold-workflows.js';
+import { findLinePosition } from '../../src/store/find-line-position.js';
 import { findInstallationId } from '../../src/store/installation.js';
 import { findLimitsChanged } from '../../src/store/limits.js';
 import { listTasks } from '../../src/store/list-tasks.js';
+import { findWindows, measureStretches } from '../../src/store/line-stretches.js';
 import { migrate } from '../../src/store/migrate.js';
 import { encodeCursor } from '../../src/store/paging.js';
 import { ensurePartitions } from '../../src/store/partitions.js';
@@ -28,7 +31,7 @@ import { findConfigured } from '../../src/store/queues.js';
 import { findStates, findTask, findWaitsFor } from '../../src/store/read-tasks.js';
 import { releaseStuckWorkflows } from '../../src/store/release-stuck-workflows.js';
 import { replayTasks } from '../../src/store/replay-tasks.js';
-import { countLine, countScheduled, measureAges } from '../../src/store/statistics.js';
+import { countHeldAndEnded, countScheduled } from '../../src/store/statistics.js';
 import {
   buryLapsedWorkers,
   findHeldBy,
@@ -55,6 +58,8 @@ const dead = randomUUID() as WorkerId;
 const little = 600;
 /** A filter reads 10,000 rows of each table, in the order of their ids. */
 const bounded = 25_000;
+/** Besides, the parameters of each. */
+const searched = 100_000;
 
 /** The first id of the day in the id, and n: in the order of n. */
 const idOf = (n: string) =>
@@ -106,7 +111,10 @@ describe('R-ST1: plans on 100,000 tasks that were never analyzed', () => {
     { low: 'a', high: 'a~' },
     { low: 'q', high: 'q~' },
   ];
+  const beforeHigh = { after: null, priority: 'high' } as const;
   const cases: [string, number, (db: Database) => Promise<unknown>][] = [
+    ['the oldest of each priority', little, (on) => readOldest(on, zero)],
+    ['what is late', little, (on) => readScheduledLateness(on, zero)],
     ['a heartbeat', little, (on) => beatAll(on, [{ workerId: living, heartbeat: idle }], zero)],
     ['heartbeats of many', little, (on) => beatAll(on, beatsOfMany, zero)],
     ['the look of a sweep', little, (on) => lookForRepairs(on, 3_600_000, zero)],
@@ -129,6 +137,8 @@ describe('R-ST1: plans on 100,000 tasks that were never analyzed', () => {
     ['letting go', little, (on) => letGoOfCancelled(on, [randomUUID() as Lease], zero)],
     ['get', little, (on) => findTask(on, middle, true, zero)],
     ['the heads of a queue', little, (on) => findHeads(on, 'q1', 1_000, zero)],
+    ['the next in line', 2_500, (on) => findNextInLine(on, 'q1', 1_000, zero)],
+    ['the lanes of queues', little, (on) => findLanes(on, ['q1', 'q2', 'none'], 20)],
     ['the queues that wait', little, (on) => findWaitingQueues(on, spans, 1_000)],
     ['the leased', little, (on) => findLeased(on, [middle, held, cancelled])],
     ['states', little, (on) => findStates(on, [middle, held, cancelled])],
@@ -141,13 +151,19 @@ describe('R-ST1: plans on 100,000 tasks that were never analyzed', () => {
     ['a rare queue', bounded, (on) => listTasks(on, { queue: 'none' }, {}, zero)],
     ['a rare tag', bounded, (on) => listTasks(on, { tag: 'none' }, {}, zero)],
     ['cancellable', bounded, (on) => findCancellable(on, { tag: 'none' }, 100, null)],
+    ['replayable', little, (on) => findReplayable(on, { tag: 'none' }, 100, null)],
+    ['to re-prioritise', bounded, (on) => findWaiting(on, { tag: 'none' }, 100, beforeHigh)],
+    ['counting a rare tag', bounded, (on) => countTasks(on, { tag: 'none' }, undefined)],
+    ['counting the failed', little, (on) => countTasks(on, { status: 'failed' }, undefined)],
+    ['counting what runs', little, (on) => countTasks(on, { status: 'executing' }, 'cancel')],
+    ['searching for a text', searched, (on) => listTasks(on, { text: 'needle' }, {}, zero)],
     ['change', little, (on) => changeTask(on, middle, { priority: 'low' }, zero)],
     ['cancel', little, (on) => cancelTasks(on, [middle, held], zero)],
     ['replay', little, (on) => replayTasks(on, [letter, cancelled], {}, zero)],
     ['dead letters', little, (on) => listDeadLetters(on, { code: 'BROKEN' }, {}, zero)],
     ['dead letters to replay', little, (on) => findDeadLetters(on, { queue: 'q1' }, 10)],
-    ['analysis', little, (on) => analyseDeadLetters(on)],
     ['scheduled', little, (on) => countScheduled(on)],
+    ['place in line', little, (on) => findLinePosition(on, middle, 10)],
   ];
 
   it.each(cases)('%s goes by an index, and reads at most %d pages', async (_name, pages, act) => {
@@ -196,18 +212,30 @@ describe('R-ST1: plans on 100,000 tasks that were never analyzed', () => {
     expect(plans[0]?.filters.join('\n')).toMatch(/= ANY \('\{chat\}'/);
   });
 
-  it.each([
-    ['the line', (on: Database) => countLine(on, zero)],
-    ['ages', (on: Database) => measureAges(on, zero)],
-  ])('counting %s goes by the index of the line', async (_name, act) => {
+  it('R-OB1: counting a stretch of the line reads what it counts, by the index of the line', async () => {
+    const windows = await findWindows(db, 10);
     const { db: watched, plans } = explained(db);
-    await act(watched);
+    const from = { eligibleAtMs: Number.NEGATIVE_INFINITY, seq: 0 };
+    const wanted = windows.slice(0, 1).map((window) => ({ window, from, to: null }));
+    const [measured] = await measureStretches(watched, wanted, { marks: 1, markEvery: 500 });
+    expect(measured).toMatchObject({ count: 500, isCut: true });
     const scans = plans.flatMap((plan) => plan.scans).filter((scan) => scan.includes(' on tasks'));
-    const others = scans.filter(
-      (scan) => !scan.includes('tasks_line') && scan !== 'Bitmap Heap Scan on tasks',
-    );
+    expect(scans.every((scan) => scan.includes('tasks_line'))).toBe(true);
+    expect(plans[0]?.pages).toBeLessThan(little);
+  });
+
+  it('R-OB1: the windows that have a line are found by a look for each', async () => {
+    const { db: watched, plans } = explained(db);
+    expect(await findWindows(watched, 10)).not.toEqual([]);
+    expect(plans[0]?.pages).toBeLessThan(little);
+  });
+
+  it('R-OB1: tasks by state are counted by indexes', async () => {
+    const { db: watched, plans } = explained(db);
+    await countHeldAndEnded(watched);
+    const scans = plans.flatMap((plan) => plan.scans).filter((scan) => scan.includes(' on tasks'));
+    expect(scans.filter((scan) => scan.startsWith('Seq Scan'))).toEqual([]);
     expect(scans.length).toBeGreaterThan(0);
-    expect(others).toEqual([]);
   });
 
   it.each([

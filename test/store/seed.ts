@@ -32,7 +32,7 @@ export interface Seed {
   readonly userId?: string;
   readonly tags?: readonly string[];
   readonly parameters?: unknown;
-  readonly error?: { code: string; message: string; retriable: boolean };
+  readonly error?: { code: string; message: string; retriable: boolean; details?: unknown };
   readonly endedAt?: Date;
 }
 
@@ -100,4 +100,17 @@ export async function seedTask(db: Queryable, seed: Seed = {}): Promise<Seeded> 
     ],
   );
   return { taskId, lease, workerId };
+}
+
+/** Without parameters, and all of them newer than what was seeded before. */
+export async function seedBulk(db: Queryable, count: number): Promise<void> {
+  await db.query(
+    `insert into sluice.tasks
+       (id, queue, task_type, priority, status, created_at, eligible_at, queued_at,
+        timeout_seconds, max_retries)
+     select ('ffffffff-0000-7000-8000-' || lpad(to_hex(n), 12, '0'))::uuid,
+       'common', 'chat', 1, 'queued', $2, $2, $2, 600, 3
+     from generate_series(1, $1::int) n`,
+    [count, zero],
+  );
 }

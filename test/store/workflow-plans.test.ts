@@ -4,7 +4,8 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
 import type { Lease, TaskId } from '../../src/domain/ids.js';
 import type { Held } from '../../src/protocol/workers-api.js';
-import { cancelTasks, findCancellable } from '../../src/store/cancel-tasks.js';
+import { cancelTasks } from '../../src/store/cancel-tasks.js';
+import { findCancellable } from '../../src/store/find-in-bulk.js';
 import type { Database } from '../../src/store/database.js';
 import { endAttempts } from '../../src/store/end-attempts.js';
 import { readLines, wakeDue } from '../../src/store/feed-line.js';

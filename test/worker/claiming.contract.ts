@@ -409,10 +409,30 @@ export function describeClaiming(name: string, bench: () => Workbench): void {
           });
         },
         {
-          p99ThresholdMs: 1,
+          latencyThresholdMs: 1,
           observer: { claimed: (asked) => sizes.push(asked), ended: () => undefined },
         },
       );
+    });
+
+    it('R-OB13: a claim asks for as many tasks as claimBatch says', async () => {
+      const sizes: number[] = [];
+      const quick = defineTask({ type: unique('quick'), run: () => 'done' });
+      await bench().working(
+        [quick],
+        async () => {
+          await (await bench().sluice.submit(quick, {})).result();
+        },
+        {
+          ...{ concurrency: 20, claimBatch: 7 },
+          observer: { claimed: (asked) => sizes.push(asked), ended: () => undefined },
+        },
+      );
+      expect(sizes[0]).toBe(7);
+      for (const claimBatch of [0, 1_001, 2.5]) {
+        const working = bench().working([quick], () => Promise.resolve(), { claimBatch });
+        await expect(working).rejects.toThrow(/claimBatch must be/);
+      }
     });
 
     it('tells an observer of every claim and the end of every attempt', async () => {

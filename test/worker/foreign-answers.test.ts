@@ -73,7 +73,15 @@ function noting(lines: Line[]): Logger {
     if (typeof fields === 'string') lines.push({ message: fields, fields: {} });
     else lines.push({ message: message ?? '', fields: fields as Line['fields'] });
   };
-  return { ...silentLog, debug: note, info: note, warn: note, error: note } as Logger;
+  const isLevelEnabled = () => true;
+  return {
+    ...silentLog,
+    isLevelEnabled,
+    debug: note,
+    info: note,
+    warn: note,
+    error: note,
+  } as Logger;
 }
 
 describe('a worker behind a proxy that answers in the place of the server', () => {

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { defineTask } from '../../src/client/define-task.js';
 import { SluiceError } from '../../src/domain/errors.js';
 import type { TaskId, WorkerId } from '../../src/domain/ids.js';
-import type { Heartbeat } from '../../src/protocol/workers-api.js';
+import type { Heartbeat, WorkerDetail } from '../../src/protocol/workers-api.js';
 import { silentLog } from '../../src/runtime/log.js';
 import { TaskAbortedError } from '../../src/worker/errors.js';
 import type { HandlerContext } from '../../src/worker/handler.js';
@@ -337,6 +337,44 @@ export function describeLifecycle(name: string, bench: () => Workbench): void {
         },
         { api, concurrency: 7 },
       );
+    });
+
+    it('R-OB11: tells its cores, its failures in a row, what it holds and that it was asked to leave', async () => {
+      const go = new Gate();
+      const type = unique('task');
+      const task = defineTask({
+        type,
+        maxRetries: 0,
+        run: async ({ fails }) => {
+          if (fails === true) throw new Error('no');
+          await go.passed;
+        },
+      });
+      const api = withTerms(bench().api, { heartbeatIntervalMs: 50, leaseMs: 60_000 });
+      const worker = new Worker(api, [task], { log: silentLog, concurrency: 3, version: '1.4.0' });
+      await worker.start();
+      const seen = (what: string, isThere: (view: WorkerDetail) => boolean) =>
+        until(what, async () => {
+          const view = await bench().api.getWorker(registered(worker));
+          return isThere(view) && view;
+        });
+      for (let time = 0; time < 2; time += 1) {
+        await (await bench().sluice.submit(task, { fails: true })).ended();
+      }
+      const failing = await seen('two failures', (view) => view.consecutiveFailures === 2);
+      expect(failing).toMatchObject({ version: '1.4.0', availableCapacity: 3, currentTasks: [] });
+      expect(failing.cpuUsage).toBeGreaterThanOrEqual(0);
+      const handle = await bench().sluice.submit(task, { fails: false });
+      const busy = await seen('a task', ({ currentLoad }) => currentLoad === 1);
+      expect(busy).toMatchObject({ availableCapacity: 2, currentTasks: [handle.id] });
+      expect(busy.drainRequestedAt).toBeNull();
+      await bench().api.drainWorker(registered(worker));
+      const leaving = await seen('the drain', ({ status }) => status === 'draining');
+      expect(leaving.drainRequestedAt).toBeInstanceOf(Date);
+      expect(leaving).toMatchObject({ availableCapacity: 0, currentTasks: [handle.id] });
+      go.open();
+      await worker.stopped;
+      expect(await bench().api.getWorker(registered(worker))).toMatchObject({ status: 'dead' });
     });
 
     it('R-WO13: retires when nothing ran for too long', async () => {

@@ -18,13 +18,14 @@ import type { ListedTask, ListInclude } from '../../protocol/tasks-api.js';
 import { CliError } from '../failure.js';
 import {
   includeOption,
+  instant,
   limitOption,
   priorityOption,
   taskId as asTaskId,
   wholeNumber,
 } from '../options.js';
 import { printJson, printLine, printNote, printTable } from '../output.js';
-import { oneLine, readableAge, readableSeconds, readableState } from '../readable.js';
+import { bars, oneLine, readableAge, readableSeconds, readableState } from '../readable.js';
 import { remoteApi, withRemoteOptions, type RemoteOptions } from '../remote.js';
 import { replayAll } from '../replay-all.js';
 
@@ -32,6 +33,7 @@ interface FilterOptions extends RemoteOptions {
   readonly queue?: string;
   readonly type?: string;
   readonly code?: string;
+  readonly pattern?: string;
   readonly since?: Date;
   readonly until?: Date;
 }
@@ -60,7 +62,7 @@ export function dlqCommand(program: Command): void {
     .addOption(includeOption())
     .action(runList);
   withRemoteOptions(
-    dlq.command('analysis').description('Group them by queue, type and error'),
+    dlq.command('analysis').description('Group them by type, error and message'),
   ).action(runAnalysis);
   withFilter(
     dlq
@@ -85,14 +87,9 @@ function withFilter(command: Command): Command {
     .option('--queue <name>', 'only of this queue')
     .option('--type <type>', 'only of this task type')
     .option('--code <code>', 'only with this error')
+    .option('--pattern <id>', 'only of this pattern, as "sluice dlq analysis" names it', patternId)
     .option('--since <time>', 'only those that ended then or later, as 2026-01-31T12:00Z', instant)
     .option('--until <time>', 'only those that ended before', instant);
-}
-
-function instant(text: string): Date {
-  const at = new Date(text);
-  if (!Number.isNaN(at.getTime())) return at;
-  throw new InvalidArgumentError('It must be a time, like 2026-01-31T12:00Z.');
 }
 
 async function runList(options: ListOptions): Promise<void> {
@@ -130,7 +127,7 @@ async function runReplay(id: TaskId | undefined, options: ReplayOptions): Promis
   const filter = filterOf(options);
   if (Object.keys(filter).length === 0 && options.all !== true) {
     throw new CliError(
-      'Which ones? Name a task, --queue, --type, --code, --since or --until; or say --all.',
+      'Which ones? Name a task, --queue, --type, --code, --pattern, --since or --until; or say --all.',
       {
         exitCode: 2,
       },
@@ -173,8 +170,9 @@ async function runReplayMany(
   printLine(`${replayed} replayed${until}`);
 }
 
-function filterOf({ queue, type: taskType, code, since, until }: FilterOptions): DeadLetterFilter {
-  return defined({ queue, taskType, code, since, until });
+function filterOf(options: FilterOptions): DeadLetterFilter {
+  const { queue, type: taskType, code, pattern, since, until } = options;
+  return defined({ queue, taskType, code, pattern, since, until });
 }
 
 /** From there on the server counts no further. */
@@ -213,23 +211,38 @@ function printPatterns(patterns: readonly DeadLetterPattern[]): void {
   printTable(
     [
       { title: 'count', align: 'right' },
-      { title: 'queue', least: 8 },
+      { title: 'pattern' },
       { title: 'type', least: 8 },
       { title: 'error', least: 8 },
-      { title: 'retriable', spare: 1 },
-      { title: 'last seen', spare: 2 },
-      { title: 'example' },
-      { title: 'message', least: 20, spare: 3 },
+      { title: 'queue', least: 8, spare: 4 },
+      { title: 'retriable', align: 'right', spare: 2 },
+      { title: 'last 24 h', spare: 5 },
+      { title: 'first seen', spare: 1 },
+      { title: 'last seen', spare: 3 },
+      { title: 'message', least: 10 },
     ],
-    patterns.map(({ count, queue, taskType, code, retriable, lastSeen, example }) => [
-      String(count),
-      queue,
-      taskType,
-      code,
-      retriable ? 'yes' : 'no',
-      readableAge(lastSeen, now),
-      example.taskId,
-      oneLine(example.message),
+    patterns.map((pattern) => [
+      String(pattern.count),
+      pattern.id,
+      pattern.taskType,
+      pattern.code,
+      readableQueues(pattern),
+      `${Math.round(pattern.retriableShare * 100)} %`,
+      bars(pattern.hourly),
+      readableAge(pattern.firstSeen, now),
+      readableAge(pattern.lastSeen, now),
+      oneLine(pattern.message ?? '(all other messages)'),
     ]),
   );
+  printNote('Run the tasks of a pattern again with: sluice dlq replay --pattern <pattern>');
+}
+
+function readableQueues({ queues: [first], queueCount }: DeadLetterPattern): string {
+  if (first === undefined) return '';
+  return queueCount > 1 ? `${first.queue} and ${queueCount - 1} more` : first.queue;
+}
+
+function patternId(text: string): string {
+  if (/^[0-9a-f]{16}$/.test(text)) return text;
+  throw new InvalidArgumentError('It must be a pattern as "sluice dlq analysis" lists it.');
 }

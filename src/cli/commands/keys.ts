@@ -1,6 +1,6 @@
 import { InvalidArgumentError, type Command } from 'commander';
 import { isScope, scopes, type Scope } from '../../domain/scopes.js';
-import type { KeyApi, KeyView, SessionView } from '../../protocol/keys-api.js';
+import type { KeyApi, KeyDraft, KeyView, SessionView } from '../../protocol/keys-api.js';
 import {
   createdKeyToWire,
   keyPageToWire,
@@ -8,6 +8,9 @@ import {
   sessionListToWire,
   sessionToWire,
 } from '../../protocol/keys-wire.js';
+import type { StoredKeys } from '../../engine/stored-keys.js';
+import { anybody } from '../../protocol/caller.js';
+import { defined } from '../../protocol/defined.js';
 import { CliError } from '../failure.js';
 import { names } from '../options.js';
 import { paint, printJson, printLine, printNote, printTable } from '../output.js';
@@ -30,6 +33,7 @@ interface CreateOptions extends KeyOptions {
   readonly passesCeilings?: boolean;
   readonly queues?: readonly string[];
   readonly ownTasks?: boolean;
+  readonly keyFromEnv?: string;
 }
 
 export function keysCommand(program: Command): void {
@@ -55,9 +59,17 @@ export function keysCommand(program: Command): void {
       )
       .option('--passes-ceilings', 'its submits pass when a ceiling refuses all others')
       .option('--queues <patterns>', 'the queues it reaches, like gpt-*,mail; else all', names)
-      .option('--own-tasks', 'it reaches only tasks that were submitted with it'),
+      .option('--own-tasks', 'it reaches only tasks that were submitted with it')
+      .option(
+        '--key-from-env <variable>',
+        'store the key in this variable, made by "sluice keys generate"; again changes nothing',
+      ),
   );
   create.action(async (options: CreateOptions) => runCreate(create, options));
+  keys
+    .command('generate')
+    .description('Print a new key and store nothing: "create --key-from-env" makes it good')
+    .action(runGenerate);
   const revoke = withKeyOptions(
     keys.command('revoke <id>').description('End one, and whoever signed in with it'),
   );
@@ -82,17 +94,11 @@ function withKeyOptions(command: Command): Command {
 }
 
 async function runCreate(command: Command, options: CreateOptions): Promise<void> {
-  const { name, expires, passesCeilings, queues, ownTasks } = options;
-  const created = await withKeys(command, options, (api) =>
-    api.createKey({
-      name,
-      scopes: options.scopes,
-      ...(expires === undefined ? {} : { expiresInSeconds: expires }),
-      ...(passesCeilings === undefined ? {} : { passesCeilings }),
-      ...(queues === undefined ? {} : { queues }),
-      ...(ownTasks === undefined ? {} : { ownTasks }),
-    }),
-  );
+  if (options.keyFromEnv !== undefined) {
+    await adoptKey(command, options, options.keyFromEnv);
+    return;
+  }
+  const created = await withKeys(command, options, (api) => api.createKey(draftOf(options)));
   if (options.json === true) {
     printJson(createdKeyToWire(created));
     return;
@@ -101,7 +107,46 @@ async function runCreate(command: Command, options: CreateOptions): Promise<void
   printLine(created.key);
   if (created.isFirst) {
     printNote('It is the first: from now on every call needs a key. Commands take SLUICE_API_KEY.');
+    if (!created.scopes.includes('admin')) {
+      printNote('It may not make keys: make one with --scopes admin, on the database itself.');
+    }
   }
+}
+
+function draftOf(options: CreateOptions): KeyDraft {
+  const { name, scopes: given, expires, passesCeilings, queues, ownTasks } = options;
+  return {
+    ...{ name, scopes: given },
+    ...defined({ expiresInSeconds: expires, passesCeilings, queues, ownTasks }),
+  };
+}
+
+/** Prints no key: whoever set the variable has it, and the log of a container is read by others. */
+async function adoptKey(command: Command, options: CreateOptions, variable: string): Promise<void> {
+  if (namedServer(command, options) !== undefined) {
+    throw new CliError('--key-from-env works on the database itself: leave out --url.', {
+      next: 'If SLUICE_URL is set, name the database with --database-url.',
+      exitCode: 2,
+    });
+  }
+  const text = process.env[variable] ?? '';
+  const { keyIdIn } = await import('../../engine/key-text.js');
+  const id = keyIdIn(text);
+  if (id === null) {
+    const what = text === '' ? 'is not set' : 'has no valid key';
+    throw new CliError(`The variable ${variable} ${what}.`, {
+      next: '"sluice keys generate" prints a key for it.',
+      exitCode: 2,
+    });
+  }
+  const made = await onDatabase(command, (api) => api.adoptKey(text, draftOf(options)));
+  if (options.json === true) printJson({ id, is_new: made !== null });
+  else printLine(`Key ${id} for ${options.name} is ${made === null ? 'there already' : 'stored'}`);
+}
+
+async function runGenerate(): Promise<void> {
+  const { newKeyText } = await import('../../engine/key-text.js');
+  printLine(newKeyText().text);
 }
 
 async function runList(command: Command, options: KeyOptions): Promise<void> {
@@ -137,24 +182,31 @@ async function runSignOut(
 /** A flag that names the database or the server counts more than a variable that names the other. */
 async function withKeys<Answer>(
   command: Command,
-  { url, apiKey }: KeyOptions,
+  options: KeyOptions,
   use: (api: KeyApi) => Promise<Answer>,
 ): Promise<Answer> {
+  const server = namedServer(command, options);
+  return server === undefined
+    ? onDatabase(command, use)
+    : use(await remoteApi({ url: server, apiKey: options.apiKey }));
+}
+
+/** Undefined: the database itself. */
+function namedServer(command: Command, { url }: KeyOptions): string | undefined {
   const { data, databaseUrl } = command.opts<{ data?: string; databaseUrl?: string }>();
   const namesDatabase = data !== undefined || databaseUrl !== undefined;
-  const server = url ?? (namesDatabase ? undefined : process.env.SLUICE_URL);
   if (url !== undefined && namesDatabase) {
     throw new CliError('--url names a server: leave out --data and --database-url.', {
       exitCode: 2,
     });
   }
-  if (server !== undefined && server !== '') return use(await remoteApi({ url: server, apiKey }));
-  return onDatabase(command, use);
+  const server = url ?? (namesDatabase ? undefined : process.env.SLUICE_URL);
+  return server === '' ? undefined : server;
 }
 
 async function onDatabase<Answer>(
   command: Command,
-  use: (api: KeyApi) => Promise<Answer>,
+  use: (api: StoredKeys) => Promise<Answer>,
 ): Promise<Answer> {
   const { database } = await loadServeConfig(command);
   const [{ openDatabase }, { StoredKeys }, { migrate }, { silentLog }] = await Promise.all([
@@ -168,11 +220,14 @@ async function onDatabase<Answer>(
   });
   try {
     await migrate(db);
-    return await use(new StoredKeys(db));
+    return await use(new StoredKeys(db, () => null, atTheDatabase));
   } finally {
     await db.close();
   }
 }
+
+/** Who needs no key, as the audit names them. */
+const atTheDatabase = { ...anybody, actor: { ...anybody.actor, kind: 'local' } } as const;
 
 function explain(error: unknown): unknown {
   if (!(error instanceof Error) || error.name !== 'DataFolderInUseError') return error;

@@ -2,11 +2,13 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Command } from 'commander';
 import type { RunningServer } from '../../server/serve.js';
 import { describeServeConfig, serveSettings } from '../../runtime/config.js';
+import { withAlertOptions } from '../alert-options.js';
 import { CliError } from '../failure.js';
 import { paint, printFields, printLine, printNote } from '../output.js';
 import { loadServeConfig, withDatabaseOptions, withRedisOption } from '../serve-config.js';
 import { openProvisioner } from '../open-provisioner.js';
 import { withScaleOptions } from '../scale-options.js';
+import { withTaskOptions } from '../task-options.js';
 import { untilShutdown } from '../shutdown.js';
 
 const lookEveryMs = 500;
@@ -23,6 +25,7 @@ export function serveCommand(program: Command): void {
       '--retain-dead-letters-days <days>',
       `${serveSettings.retainDeadLettersDays.meaning} (30)`,
     )
+    .option('--audit-days <days>', `${serveSettings.auditDays.meaning} (365)`)
     .option('--max-schedule-days <days>', `${serveSettings.maxScheduleDays.meaning} (366)`)
     .option('--no-wait', 'refuse to start when another process serves this database')
     .option('--heartbeat-seconds <seconds>', `${serveSettings.heartbeatIntervalMs.meaning} (10)`)
@@ -32,6 +35,7 @@ export function serveCommand(program: Command): void {
     .option('--max-active-low <share>', `${serveSettings.maxActiveLow.meaning} (80%)`)
     .option('--submit-limit-per-key <limits>', serveSettings.submitLimitPerKey.meaning)
     .option('--submit-limit-per-user <limits>', serveSettings.submitLimitPerUser.meaning)
+    .option('--environment <name>', serveSettings.environment.meaning)
     .option('--cors-origins <origins>', serveSettings.corsOrigins.meaning)
     .option('--open-metrics', 'answer /metrics without a key')
     .option('--trust-proxy <networks>', serveSettings.trustProxy.meaning)
@@ -39,10 +43,11 @@ export function serveCommand(program: Command): void {
     .option('--drain-seconds <seconds>', `${serveSettings.drainMs.meaning} (5)`)
     .option('--log-level <level>', `${serveSettings.logLevel.meaning} (info)`)
     .option('--log-format <format>', serveSettings.logFormat.meaning)
+    .option('--log-transitions <mode>', `${serveSettings.logTransitions.meaning} (problems)`)
     .option('--log-payloads', serveSettings.logPayloads.meaning);
-  withScaleOptions(withRedisOption(withDatabaseOptions(command))).action(async () =>
-    runServe(command),
-  );
+  withAlertOptions(
+    withScaleOptions(withTaskOptions(withRedisOption(withDatabaseOptions(command)))),
+  ).action(async () => runServe(command));
 }
 
 async function runServe(command: Command): Promise<void> {
@@ -56,11 +61,12 @@ async function runServe(command: Command): Promise<void> {
   const { host, port, database, redisUrl, waitForTurn, logLevel } = config;
   const { heartbeatIntervalMs, leaseMs, wakeOrder, retainEndedDays, retainDeadLettersDays } =
     config;
-  const { maxScheduleDays, maxActive, maxActiveMedium, maxActiveLow } = config;
+  const { auditDays, maxScheduleDays, maxActive, maxActiveMedium, maxActiveLow } = config;
   const { submitLimitPerKey, submitLimitPerUser } = config;
   const { corsOrigins, openMetrics, trustProxy } = config;
   const server = await serve({
     doors: { corsOrigins, openMetrics, trustProxy },
+    ...(config.environment === null ? {} : { environment: config.environment }),
     host,
     port,
     database,
@@ -72,17 +78,23 @@ async function runServe(command: Command): Promise<void> {
       wakeOrder,
       retainEndedDays,
       retainDeadLettersDays,
+      auditDays,
       maxScheduleDays,
       maxActive,
       maxActiveMedium,
       maxActiveLow,
       submitLimitPerKey,
       submitLimitPerUser,
+      tasks: config.tasks,
+      ...(config.assignmentTimeoutMs === null ? {} : { unstartedMs: config.assignmentTimeoutMs }),
     },
     scaling: config.scaling.settings,
+    alertIntervalMs: config.alerts.intervalMs,
+    ...(config.alerts.webhook === null ? {} : { alertWebhook: config.alerts.webhook }),
     ...(provisioner === undefined ? {} : { provisioner }),
     maxConnections: config.maxConnections,
     log: createLog(logLevel, logDestination(config.logFormat)),
+    logTransitions: config.logTransitions,
     ...(config.logPayloads ? { logPayloads: {} } : {}),
     onStandby: (message) => standbys.push(message),
   }).catch((error: unknown) => {
@@ -98,7 +110,11 @@ async function runServe(command: Command): Promise<void> {
   const ready = `Sluice is ready at ${paint('bold', server.url)}`;
   const notReady = await whyNotReady(server, standbys.at(0));
   printLine(notReady ?? ready);
-  printFields([...Object.entries(describeServeConfig(config)), ['callers', callers(server)]]);
+  printFields([
+    ['dashboard', `${server.url}/`],
+    ...Object.entries(describeServeConfig(config)),
+    ['callers', callers(server)],
+  ]);
   const ending = new AbortController();
   const announced = notReady === null ? null : announceReady(server, ready, ending.signal);
   await stopped;

@@ -47,11 +47,8 @@ function printExplanation({ taskId, status, reasons, notes = [] }: Explanation):
 }
 
 function printTask(task: TaskView): void {
-  const { progress, error, workflowId, startedAt, completedAt } = task;
-  const ran =
-    startedAt === null || completedAt === null
-      ? null
-      : readableSeconds((completedAt.getTime() - startedAt.getTime()) / 1000);
+  const { progress, error, workflowId, startedAt, executionDurationSeconds } = task;
+  const ran = executionDurationSeconds === null ? null : readableSeconds(executionDurationSeconds);
   printFields([
     ['task', task.taskId],
     ['state', readableState(task.status)],
@@ -62,6 +59,8 @@ function printTask(task: TaskView): void {
     ...field('waited', startedAt && waited(task.createdAt, startedAt)),
     ...field('ran', ran),
     ...field('attempt', task.attempt === 0 ? null : `${task.attempt}, ${retries(task)}`),
+    ...field('deferrals', task.deferrals === 0 ? null : String(task.deferrals)),
+    ...field('returns', task.returns === 0 ? null : String(task.returns)),
     ...field('worker', task.assignedWorkerId),
     ...field('workflow', workflowId),
     ...field('progress', progress && `${progress.percent} % ${progress.message ?? ''}`.trim()),

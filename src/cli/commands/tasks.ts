@@ -1,7 +1,7 @@
 import { Option, type Command } from 'commander';
 import { taskStates, type TaskState } from '../../domain/task-state.js';
 import { taskPageToWire } from '../../protocol/tasks-wire.js';
-import type { ListedTask, ListInclude } from '../../protocol/tasks-api.js';
+import type { ListedTask, ListInclude, TaskPage } from '../../protocol/tasks-api.js';
 import { defined } from '../../protocol/defined.js';
 import { includeOption, limitOption } from '../options.js';
 import { printJson, printLine, printNote, printTable } from '../output.js';
@@ -15,6 +15,7 @@ interface TasksCommandOptions extends RemoteOptions {
   readonly user?: string;
   readonly workflow?: string;
   readonly tag?: string;
+  readonly text?: string;
   readonly limit: number;
   readonly cursor?: string;
   readonly include?: readonly ListInclude[];
@@ -30,6 +31,7 @@ export function tasksCommand(program: Command): void {
     .option('--user <id>', 'only of this user')
     .option('--workflow <id>', 'only of this workflow')
     .option('--tag <tag>', 'only with this tag')
+    .option('--text <text>', 'only with this text in their parameters')
     .addOption(limitOption(20))
     .option('--cursor <cursor>', 'where the last list ended')
     .addOption(includeOption());
@@ -39,18 +41,23 @@ export function tasksCommand(program: Command): void {
 async function runTasks(options: TasksCommandOptions): Promise<void> {
   const api = await remoteApi(options);
   const { status, queue, type: taskType, user: userId, workflow: workflowId, tag } = options;
-  const { limit, cursor, include } = options;
+  const { text, limit, cursor, include } = options;
   const page = await api.listTasks(
-    defined({ status, queue, taskType, userId, workflowId, tag }),
+    defined({ status, queue, taskType, userId, workflowId, tag, text }),
     defined({ limit, cursor, include }),
   );
   if (options.json === true) {
     printJson(taskPageToWire(page));
     return;
   }
-  if (page.items.length === 0) printLine('No tasks.');
-  else printTasks(page.items);
-  if (page.nextCursor !== null) printNote(`There are more: --cursor ${page.nextCursor}`);
+  if (page.items.length > 0) printTasks(page.items);
+  else printLine(page.nextCursor === null ? 'No tasks.' : 'No match so far.');
+  if (page.nextCursor !== null) printNote(furtherText(page));
+}
+
+function furtherText({ searchedBackTo, nextCursor }: TaskPage): string {
+  const backTo = searchedBackTo === null ? '' : `Looked back to ${searchedBackTo.toISOString()}. `;
+  return `${backTo}There may be more: --cursor ${nextCursor ?? ''}`;
 }
 
 function printTasks(tasks: readonly ListedTask[]): void {

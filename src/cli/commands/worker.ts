@@ -1,7 +1,16 @@
 import { Option, type Command } from 'commander';
 import { workerConflicts } from '../../domain/setting-conflicts.js';
+import { bounds } from '../../protocol/bounds.js';
 import { CliError } from '../failure.js';
-import { logFormatOption, logLevelOption, names, wholeNumber } from '../options.js';
+import {
+  decimal,
+  logFormatOption,
+  logLevelOption,
+  logTransitionsOption,
+  names,
+  orVariable,
+  wholeNumber,
+} from '../options.js';
 import { withServerOptions } from '../remote.js';
 import type { WorkerCommandOptions } from '../worker/options.js';
 
@@ -16,7 +25,9 @@ export function workerCommand(program: Command): void {
       'exports what defineTask() answers; TypeScript or JavaScript',
     );
   withServerOptions(command)
-    .option('--concurrency <n>', 'tasks at once, in each process (1000)', wholeNumber(1, 100_000))
+    .addOption(concurrencyOption())
+    .addOption(claimBatchOption())
+    .addOption(latencyThresholdOption())
     .option(
       '--processes <n>',
       'so many processes under one parent, named NAME-1 and so on; one that crashes is started again',
@@ -56,10 +67,38 @@ export function workerCommand(program: Command): void {
       wholeNumber(0, 65_535),
     )
     .option('--metrics-host <host>', 'where to listen for it', '127.0.0.1')
+    .addOption(
+      new Option(
+        '--otel [structure]',
+        'OpenTelemetry: spans of what it runs, linked to those of submits, or children',
+      )
+        .choices(['link', 'parent'])
+        .preset('link')
+        .env('SLUICE_OTEL'),
+    )
     .addOption(logLevelOption())
     .addOption(logFormatOption())
+    .addOption(logTransitionsOption())
     .addOption(new Option('--child <n>').argParser(wholeNumber(1, 1_000)).hideHelp())
     .action(runWorker);
+}
+
+function concurrencyOption(): Option {
+  const option = new Option('--concurrency <n>', 'tasks at once, in each process (1000)');
+  return orVariable(option, 'SLUICE_CONCURRENCY').argParser(wholeNumber(1, bounds.capacity));
+}
+
+function claimBatchOption(): Option {
+  const option = new Option('--claim-batch <n>', 'tasks that one claim asks for at most (50)');
+  return orVariable(option, 'SLUICE_CLAIM_BATCH').argParser(wholeNumber(1, bounds.pollTasks));
+}
+
+function latencyThresholdOption(): Option {
+  const option = new Option(
+    '--latency-threshold <seconds>',
+    'claim less while the 99th percentile of the durations of tasks is above this (never)',
+  );
+  return orVariable(option, 'SLUICE_LATENCY_THRESHOLD').argParser(decimal(0.001, 1_000_000));
 }
 
 async function runWorker(options: WorkerCommandOptions): Promise<void> {

@@ -96,6 +96,7 @@ async function runTasks(url: string, count: number): Promise<void> {
   for (const { queue = '' } of drafts) totals.set(queue, (totals.get(queue) ?? 0) + 1);
   const slots = workers * slotsEach;
   printLine(`${count} model calls over ${models.length} queues at ${url}, ${slots} at once`);
+  printLine(`Watch them in the dashboard: ${paint('bold', `${url}/`)}`);
   printLine();
 
   const { submitted, found } = await runWatched(url, api, drafts, totals);
@@ -184,6 +185,7 @@ async function allEnded(
 async function stay(url: string): Promise<void> {
   printLine();
   printLine(`The server stays up at ${paint('bold', url)} until Ctrl-C. For example:`);
+  printLine(`  open the dashboard: ${url}/`);
   printLine(`  sluice queues --url ${url}`);
   printLine(`  sluice submit chat --queue gpt-4o --params '{"prompt":"hi"}' --wait --url ${url}`);
   await new Promise(() => undefined);

@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import type { WorkerHealth } from '../../worker/health.js';
 import { CliError } from '../failure.js';
 
 export interface MetricsAddress {
@@ -17,10 +18,16 @@ const plainText = 'text/plain; charset=utf-8';
 /** Prometheus' own format; prom-client writes no other unless told to. */
 const metricsText = 'text/plain; version=0.0.4; charset=utf-8';
 
-/** Answers /metrics and /healthz, and nothing else. */
+/** What is asked of a worker. */
+export interface Asked {
+  readonly text: () => Promise<string>;
+  readonly health: () => Promise<WorkerHealth>;
+}
+
+/** Answers /metrics, /healthz and /readyz, and nothing else. */
 export async function openMetricsPort(
   { host, port }: MetricsAddress,
-  text: () => Promise<string>,
+  { text, health }: Asked,
 ): Promise<MetricsPort> {
   const server = createServer(({ method = '', url = '' }, response) => {
     if (method !== 'GET' && method !== 'HEAD') {
@@ -29,9 +36,10 @@ export async function openMetricsPort(
       return;
     }
     const [path] = url.split('?');
-    if (path === '/healthz') answer(response, 200, plainText, 'ok\n');
+    if (path === '/healthz') void answerHealth(response, health, 'isHealthy');
+    else if (path === '/readyz') void answerHealth(response, health, 'isReady');
     else if (path === '/metrics') void answerMetrics(response, text);
-    else answer(response, 404, plainText, 'There is /metrics, and /healthz.\n');
+    else answer(response, 404, plainText, 'There is /metrics, /healthz and /readyz.\n');
   });
   server.listen(port, host);
   await once(server, 'listening').catch((error: unknown) => {
@@ -53,6 +61,17 @@ async function answerMetrics(response: ServerResponse, text: () => Promise<strin
   } catch (error) {
     answer(response, 500, plainText, `${(error as Error).message}\n`);
   }
+}
+
+async function answerHealth(
+  response: ServerResponse,
+  health: () => Promise<WorkerHealth>,
+  wanted: 'isHealthy' | 'isReady',
+): Promise<void> {
+  const { reason, ...is } = await health();
+  const status = is.isReady ? 'ready' : is.isHealthy ? 'draining' : 'failing';
+  const body = JSON.stringify(reason === null ? { status } : { status, reason });
+  answer(response, is[wanted] ? 200 : 503, 'application/json', `${body}\n`);
 }
 
 function answer(response: ServerResponse, status: number, type: string, body: string): void {

@@ -1,5 +1,7 @@
+import type { Tracing } from '../../client/tracing.js';
 import type { WorkerMetrics } from '../../worker/metrics.js';
 import type { Worker } from '../../worker/worker.js';
+import { CliError } from '../failure.js';
 import { loadTaskDefinitions } from '../load-module.js';
 import { remoteApi } from '../remote.js';
 import { toWorkerOptions, type WorkerCommandOptions } from './options.js';
@@ -15,18 +17,20 @@ const patienceMs = 2_000;
 
 /** The worker that the command line describes; it does not run yet. */
 export async function openWorker(options: WorkerCommandOptions): Promise<OpenedWorker> {
-  const { module, metricsPort, logLevel, logFormat } = options;
+  const { module, metricsPort, logLevel, logFormat, otel } = options;
   const definitions = await loadTaskDefinitions(module);
-  const [{ Worker }, { createLog, logDestination }, api, metrics] = await Promise.all([
+  const [{ Worker }, { createLog, logDestination }, api, metrics, tracing] = await Promise.all([
     import('../../worker/worker.js'),
     import('../../runtime/log.js'),
     remoteApi(options),
     metricsPort === undefined ? null : openMetrics(definitions),
+    otel === undefined ? null : openTracing(otel),
   ]);
   const worker = new Worker(api, definitions, {
     ...toWorkerOptions(options),
     log: createLog(logLevel, logDestination(logFormat)),
     ...(metrics === null ? {} : { observer: metrics.observer }),
+    ...(tracing === null ? {} : { tracing }),
   });
   metrics?.watch(worker);
   return { worker, taskTypes: definitions.map(({ type }) => type), metrics };
@@ -41,6 +45,20 @@ async function openMetrics(definitions: readonly { type: string }[]): Promise<Wo
   const metrics = await createWorkerMetrics(definitions);
   collectDefaultMetrics({ register: metrics.registry });
   return metrics;
+}
+
+/** Its package is there only where somebody installed it. */
+async function openTracing(structure: 'link' | 'parent'): Promise<Tracing> {
+  try {
+    const { createTracing } = await import('../../otel/index.js');
+    return createTracing({ structure });
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ERR_MODULE_NOT_FOUND') throw error;
+    throw new CliError('--otel needs the package @opentelemetry/api.', {
+      next: 'Install it beside sluice: npm install @opentelemetry/api',
+      cause: error,
+    });
+  }
 }
 
 /** Starts it, however long the server is away; tells when it has been for a while. */

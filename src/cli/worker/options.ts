@@ -1,5 +1,6 @@
 import { totalmem } from 'node:os';
-import type { LogFormat } from '../../runtime/log-format.js';
+import { defined } from '../../protocol/defined.js';
+import type { LogFormat, TransitionMode } from '../../runtime/log-format.js';
 import type { WorkerOptions } from '../../worker/worker.js';
 import type { MetricsAddress } from './metrics-port.js';
 
@@ -9,6 +10,8 @@ export interface WorkerCommandOptions {
   readonly apiKey?: string;
   readonly module: string;
   readonly concurrency?: number;
+  readonly claimBatch?: number;
+  readonly latencyThreshold?: number;
   readonly queues?: readonly string[];
   readonly capabilities?: readonly string[];
   readonly name?: string;
@@ -22,8 +25,11 @@ export interface WorkerCommandOptions {
   readonly memoryLimit?: number;
   readonly metricsPort?: number;
   readonly metricsHost: string;
+  /** Absent: without OpenTelemetry. */
+  readonly otel?: 'link' | 'parent';
   readonly logLevel: string;
   readonly logFormat?: LogFormat;
+  readonly logTransitions?: TransitionMode;
   /** Only in a process that a parent started: which of `processes` it is, from 1. */
   readonly child?: number;
 }
@@ -38,22 +44,27 @@ export function metricsAddress(options: WorkerCommandOptions): MetricsAddress | 
 }
 
 export function toWorkerOptions(options: WorkerCommandOptions): WorkerOptions {
-  const { concurrency, queues, capabilities, codeVersion, child } = options;
-  const name = child === undefined ? options.name : processName(options, child);
+  const { child, maxIdle, latencyThreshold } = options;
   // A process of several looks at its age itself: it has to say that another is to take its place.
   const maxLifetimeMs = child === undefined ? lifetimeMs(options) : null;
-  const memoryLimitBytes = memoryBytes(options);
-  return {
+  return defined({
+    concurrency: options.concurrency,
+    claimBatch: options.claimBatch,
+    latencyThresholdMs: inMs(latencyThreshold),
+    queues: options.queues,
+    capabilities: options.capabilities,
+    name: child === undefined ? options.name : processName(options, child),
+    version: options.codeVersion,
     drainTimeoutMs: options.drainTimeout * 1000,
-    ...(concurrency === undefined ? {} : { concurrency }),
-    ...(queues === undefined ? {} : { queues }),
-    ...(capabilities === undefined ? {} : { capabilities }),
-    ...(name === undefined ? {} : { name }),
-    ...(codeVersion === undefined ? {} : { version: codeVersion }),
-    ...(options.maxIdle === undefined ? {} : { maxIdleMs: options.maxIdle * 1000 }),
-    ...(maxLifetimeMs === null ? {} : { maxLifetimeMs }),
-    ...(memoryLimitBytes === null ? {} : { memoryLimitBytes }),
-  };
+    maxIdleMs: inMs(maxIdle),
+    maxLifetimeMs: maxLifetimeMs ?? undefined,
+    memoryLimitBytes: memoryBytes(options) ?? undefined,
+    logTransitions: options.logTransitions,
+  });
+}
+
+function inMs(seconds: number | undefined): number | undefined {
+  return seconds === undefined ? undefined : seconds * 1000;
 }
 
 /** Processes of the same age would all retire at once: they are spread over a tenth of it. */

@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import type { WorkerHealth } from '../../worker/health.js';
 import type { MetricsSnapshot } from '../../worker/metrics.js';
 import { CliError } from '../failure.js';
 import { printNote } from '../output.js';
@@ -20,12 +21,16 @@ export interface ProcessesOptions {
 
 /** What a process may take beyond the drain itself: to unwind, to send results, to say goodbye. */
 const graceMs = 20_000;
+/** A process whose event loop runs answers at once. */
+const healthPatienceMs = 1_000;
 
 /** The processes of a worker: those that crash are started again, and all drain together. */
 export class Processes {
   readonly #options: ProcessesOptions;
   readonly #running = new Map<number, WorkerProcess>();
   readonly #everReady = new Set<number>();
+  /** Not needed any more, and not replaced. */
+  readonly #left = new Set<number>();
   readonly #failedAtFirst = new Set<number>();
   readonly #stopping = new AbortController();
   /** Of each first start, whether it came to anything. */
@@ -72,6 +77,29 @@ export class Processes {
 
   readMetrics(patienceMs: number): Promise<MetricsSnapshot[]> {
     return Promise.all([...this.#running.values()].map((each) => each.readMetrics(patienceMs)));
+  }
+
+  /** Healthy when all of them are; the first fault that is found is told. */
+  async readHealth(): Promise<WorkerHealth> {
+    const numbers = Array.from({ length: this.#options.count }, (_, index) => index + 1);
+    const wanted = numbers.filter(
+      (number) => this.#running.has(number) || !(this.#left.has(number) || this.#isStopping()),
+    );
+    const all = await Promise.all(wanted.map((number) => this.#readHealthOf(number)));
+    return (
+      all.find(({ isHealthy }) => !isHealthy) ??
+      all.find(({ isReady }) => !isReady) ?? { isHealthy: true, isReady: true, reason: null }
+    );
+  }
+
+  async #readHealthOf(number: number): Promise<WorkerHealth> {
+    const name = this.#options.nameOf(number);
+    const running = this.#running.get(number);
+    if (running === undefined) return unhealthy(`${name} does not run.`);
+    if (!running.isReady) return unhealthy(`${name} has not registered at its server yet.`);
+    const health = await running.readHealth(healthPatienceMs);
+    if (health === null) return unhealthy(`${name} does not answer: its event loop is blocked.`);
+    return { ...health, reason: health.reason === null ? null : `${name}: ${health.reason}` };
   }
 
   #isStopping(): boolean {
@@ -122,6 +150,7 @@ export class Processes {
     }
     if (end.how.kind === 'left') {
       this.#say(number, end);
+      if (end.how.why === 'not_needed') this.#left.add(number);
       return end.how.why === 'too_old';
     }
     await this.#judgeStart(number, end);
@@ -169,6 +198,10 @@ export class Processes {
       running.kill();
     }
   }
+}
+
+function unhealthy(reason: string): WorkerHealth {
+  return { isHealthy: false, isReady: false, reason };
 }
 
 function describe(how: ProcessEnd['how']): string {

@@ -39,9 +39,12 @@ async function work(
 
 async function openPort(
   options: WorkerCommandOptions,
-  { metrics }: OpenedWorker,
+  { worker, metrics }: OpenedWorker,
 ): Promise<MetricsPort | null> {
   const address = metricsAddress(options);
   if (address === null || metrics === null) return null;
-  return openMetricsPort(address, () => metrics.registry.metrics());
+  return openMetricsPort(address, {
+    text: () => metrics.registry.metrics(),
+    health: async () => worker.health,
+  });
 }

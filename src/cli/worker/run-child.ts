@@ -31,6 +31,7 @@ async function work(
     await tell({ sluice: 'metrics', snapshot: await metrics.registry.getMetricsAsJSON() });
   };
   onMessage('metrics', () => void tellMetrics());
+  onMessage('health', () => void tell({ sluice: 'health', health: worker.health }));
   const leaving = worker.stopped.then(() => 'not_needed' as const);
   const started = startPatiently(worker, () => void tell({ sluice: 'waiting' }));
   await Promise.race([started, stopAsked, leaving]);

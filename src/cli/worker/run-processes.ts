@@ -67,5 +67,8 @@ async function openPort(
 ): Promise<MetricsPort | null> {
   const address = metricsAddress(options);
   if (address === null || metrics === null) return null;
-  return openMetricsPort(address, metrics.textOf(processes));
+  return openMetricsPort(address, {
+    text: metrics.textOf(processes),
+    health: () => processes.readHealth(),
+  });
 }

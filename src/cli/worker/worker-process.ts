@@ -1,6 +1,7 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
+import type { WorkerHealth } from '../../worker/health.js';
 import type { MetricsSnapshot } from '../../worker/metrics.js';
 import { isOurs, type FromProcess, type ToProcess } from './messages.js';
 
@@ -40,6 +41,8 @@ export class WorkerProcess {
   readonly #bornAt = performance.now();
   #resolveBegun: (begun: boolean) => void = () => undefined;
   #onSnapshot: () => void = () => undefined;
+  #onHealth: (health: WorkerHealth) => void = () => undefined;
+  #readingHealth: Promise<WorkerHealth | null> | null = null;
   #reading: Promise<void> | null = null;
   #snapshot: MetricsSnapshot = [];
   #isReady = false;
@@ -94,6 +97,26 @@ export class WorkerProcess {
     return this.#snapshot;
   }
 
+  /** Null: it does not answer in time. */
+  readHealth(patienceMs: number): Promise<WorkerHealth | null> {
+    this.#readingHealth ??= this.#askForHealth(patienceMs);
+    return this.#readingHealth;
+  }
+
+  async #askForHealth(patienceMs: number): Promise<WorkerHealth | null> {
+    const waiting = new AbortController();
+    const answered = new Promise<WorkerHealth>((resolve) => {
+      this.#onHealth = resolve;
+    });
+    this.#send({ sluice: 'health' });
+    const gone = this.ended.then(() => null);
+    const late = delay(patienceMs, null, waiting).catch(() => null);
+    const health = await Promise.race([answered, gone, late]);
+    waiting.abort();
+    this.#readingHealth = null;
+    return health;
+  }
+
   async #askForMetrics(patienceMs: number): Promise<void> {
     const waiting = new AbortController();
     const answered = new Promise<void>((resolve) => {
@@ -131,6 +154,9 @@ export class WorkerProcess {
       case 'metrics':
         this.#snapshot = message.snapshot;
         this.#onSnapshot();
+        break;
+      case 'health':
+        this.#onHealth(message.health);
     }
   }
 

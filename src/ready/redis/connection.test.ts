@@ -130,11 +130,11 @@ describe('a standalone Redis', () => {
     const connection = await open(server.url, log);
     await askRedis(server.url, 'config', 'set', 'maxmemory-policy', 'allkeys-lru');
     await askRedis(server.url, 'client', 'kill', 'type', 'normal');
-    await until('the warning', () => lines.some((line) => 'maxmemoryPolicy' in line));
+    await until('the warning', () => lines.some((line) => 'maxmemory_policy' in line));
     await until('the return', () => connection.trouble() === null);
-    expect(lines.filter((line) => 'maxmemoryPolicy' in line)).toEqual([
+    expect(lines.filter((line) => 'maxmemory_policy' in line)).toEqual([
       expect.objectContaining({
-        maxmemoryPolicy: 'allkeys-lru',
+        maxmemory_policy: 'allkeys-lru',
         msg: expect.any(String) as string,
       }),
     ]);

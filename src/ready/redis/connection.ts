@@ -205,7 +205,7 @@ class WatchedConnection implements RedisConnection {
     if (evicting !== undefined && !this.#evictionIsTold) {
       this.#evictionIsTold = true;
       this.#log.warn(
-        { maxmemoryPolicy: evicting.evictionPolicy },
+        { maxmemory_policy: evicting.evictionPolicy },
         `Redis may evict keys when its memory is full. ${stopEviction}`,
       );
     }

@@ -9,22 +9,51 @@ export function inChunks<T>(values: readonly T[], size: number): (readonly T[])[
   return chunks;
 }
 
+/** Parts of about so much weight; what is heavier stands alone. */
+export function byWeight<T>(
+  values: readonly T[],
+  most: number,
+  weightOf: (value: T) => number,
+): (readonly T[])[] {
+  const parts: T[][] = [];
+  let room = 0;
+  for (const value of values) {
+    const weight = weightOf(value);
+    if (parts.length === 0 || room < weight) {
+      parts.push([]);
+      room = most;
+    }
+    parts.at(-1)?.push(value);
+    room -= weight;
+  }
+  return parts;
+}
+
+/**
+ * Tells all of it, a part at a time, to a script that does less of a part when it costs too much: it answers
+ * how many it did, from the first on. The parts after that are as small.
+ */
+export async function inAnsweredParts<T>(
+  values: readonly T[],
+  most: number,
+  tell: (part: readonly T[]) => Promise<number>,
+): Promise<void> {
+  let size = most;
+  for (let from = 0; from < values.length;) {
+    const part = values.slice(from, from + size);
+    const done = await tell(part);
+    if (done < 1) throw new Error('a script answered that it did nothing');
+    from += done;
+    size = Math.min(most, done < part.length ? done + 1 : 2 * size);
+  }
+}
+
 /** Stretches that have about so many rows together; a long one stands alone. */
 export function byRows<T extends { readonly offers: readonly unknown[] }>(
   stretches: readonly T[],
   rows: number,
 ): (readonly T[])[] {
-  const parts: T[][] = [];
-  let room = 0;
-  for (const stretch of stretches) {
-    if (parts.length === 0 || room < stretch.offers.length) {
-      parts.push([]);
-      room = rows;
-    }
-    parts.at(-1)?.push(stretch);
-    room -= stretch.offers.length;
-  }
-  return parts;
+  return byWeight(stretches, rows, ({ offers }) => offers.length);
 }
 
 /** Parts of so many windows at most; one with capabilities counts twice. */

@@ -4,7 +4,6 @@ import type { Finished } from '../ready-queue.js';
 const maxKept = 10_000;
 
 export interface KeptFinish extends Finished {
-  readonly askedMs: number;
   /** It was sent before, and the answer did not come: it may count already. */
   readonly isResent: boolean;
 }

@@ -124,8 +124,8 @@ describe('answers that are lost', () => {
     await there.bench.finish(again.taskId);
     clock.advance(1);
     await here.connection.client.hdel(`${prefix}meta`, 'generation');
-    const running = [{ taskId: again.taskId, queue: 'q' }];
-    await restore(here.bench.subject, { generation: 2, queues, running });
+    const running = [{ taskId: again.taskId, grant: '1.2', queue: 'q' }];
+    await here.bench.restore({ generation: 2, queues, running });
     await here.bench.offer(here.bench.task());
     proxy.stop(false);
     await until('Redis to be back', () => there.connection.trouble() === null);

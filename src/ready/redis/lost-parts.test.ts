@@ -163,4 +163,23 @@ describe('Redis that loses a single key', () => {
     await fill();
     expect(await keys()).toEqual(names);
   });
+
+  it.each([
+    { what: 'taken or run', isLost: (record: string) => !record.startsWith('W') },
+    { what: 'wait', isLost: (record: string) => record.startsWith('W') },
+  ])('R-HA5: notices that records of tasks which $what are gone', async ({ isLost }) => {
+    await fill();
+    const entriesKey = `${redis.prefix}${layout}entries`;
+    const records = Object.entries(await redis.client.hgetall(entriesKey));
+    const lost = records.flatMap(([id, text]) => (id !== '' && isLost(text) ? [id] : []));
+    expect(await redis.client.hdel(entriesKey, ...lost)).toBeGreaterThan(0);
+    const slow = settings('slow', { limits: [perHour(5)] });
+    await queue.configure({ limits: [], queues: [{ ...slow, version: 2 }] });
+    await queue.survey(() => undefined);
+    await work();
+    await queue.listOut(null, 1_000);
+    expect(await queue.beginRestore(generation)).toBe('yours');
+    // Closed, it has nothing to tell.
+    expect(await queue.listOut(null, 1_000)).toEqual({ entries: [], next: null });
+  });
 });

@@ -118,7 +118,7 @@ async function countLife(queues: number): Promise<number> {
     await bench.queue.confirm(grants);
     const ended = { reserved: {}, usage: null };
     await bench.queue.finish(
-      taken.map(({ taskId, lane }) => ({ taskId, queue: lane.queue, ...ended })),
+      grants.map((one, nth) => ({ ...one, queue: taken[nth]?.lane.queue ?? '', ...ended })),
     );
   });
 }

@@ -1,4 +1,3 @@
-import type { Ageing } from '../../domain/priority.js';
 import {
   runsByDefault,
   type QueueLimit,
@@ -6,21 +5,41 @@ import {
   type RateLimit,
 } from '../../domain/queue-settings.js';
 import { bucketShape, ownBucket, sharedBucket } from '../../domain/token-bucket.js';
-import { inChunks } from './in-chunks.js';
+import { thresholdsOf } from './ageing-thresholds.js';
+import { byWeight } from './in-chunks.js';
+import { stepsAtOnce, stepsOf } from './step-bound.js';
 import type { Configuration, ConfiguredLimit, ConfiguredQueue } from '../ready-queue.js';
 
 /** By bucket: the tokens to start with. */
 export type StartingTokens = ReadonlyMap<string, number>;
 
-/** A script is short: so many limits or queues at once. */
-const atOnce = 200;
-
-/** Limits first, as the configuration has it. */
+/**
+ * Limits first, as the configuration has it. Each part is one script, which may make less of it: it alone knows
+ * which lanes are to be placed anew.
+ */
 export function inParts({ limits, queues }: Configuration): Configuration[] {
   return [
-    ...inChunks(limits, atOnce).map((part) => ({ limits: part, queues: [] })),
-    ...inChunks(queues, atOnce).map((part) => ({ limits: [], queues: part })),
+    ...byWeight(limits, stepsAtOnce, () => stepsOf.limit + stepsOf.newLimit).map((part) => ({
+      ...{ limits: part, queues: [] },
+    })),
+    ...byWeight(queues, stepsAtOnce, stepsOfQueue).map((part) => ({ limits: [], queues: part })),
   ];
+}
+
+function stepsOfQueue({ settings }: ConfiguredQueue): number {
+  return stepsOf.newQueue + settings.limits.length * (stepsOf.limit + stepsOf.newLimit);
+}
+
+export function isNothing({ limits, queues }: Configuration): boolean {
+  return limits.length + queues.length === 0;
+}
+
+/** What is left when so many of it were made. */
+export function afterFirst({ limits, queues }: Configuration, done: number): Configuration {
+  return {
+    limits: limits.slice(done),
+    queues: queues.slice(Math.max(0, done - limits.length)),
+  };
 }
 
 /** As the configure script reads it. What is infinite or unknown is left out. */
@@ -32,20 +51,6 @@ export function packConfiguration(
     limits: limits.map((limit) => packLimit(limit, tokens)),
     queues: queues.map((queue) => packQueue(queue, tokens)),
   });
-}
-
-/** In whole milliseconds, so that "old enough" and "due at" can't differ by a rounding. */
-export function thresholdsOf(ageing: Ageing): Record<keyof Ageing, number> {
-  const lowToHighMs = threshold(ageing.lowToHighMs);
-  return {
-    lowToHighMs,
-    lowToMediumMs: Math.min(threshold(ageing.lowToMediumMs), lowToHighMs),
-    mediumToHighMs: threshold(ageing.mediumToHighMs),
-  };
-}
-
-function threshold(ageMs: number | null): number {
-  return ageMs === null ? Number.POSITIVE_INFINITY : Math.ceil(ageMs);
 }
 
 function packLimit({ name, version, limit }: ConfiguredLimit, tokens: StartingTokens) {
@@ -68,6 +73,7 @@ function packQueue(configured: ConfiguredQueue, tokens: StartingTokens) {
     settings: {
       isDefault: runsByDefault(settings) && probes === null,
       class: sharedNames(settings).sort().join('\t'),
+      sharedCount: sharedNames(settings).length,
       limits: settings.limits.map((limit) => packUse(name, limit)),
       maxReady: settings.maxReady,
       maxConcurrency: settings.maxConcurrency ?? undefined,

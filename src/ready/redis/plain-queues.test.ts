@@ -237,7 +237,12 @@ class History {
       }));
       if (kind === 'refund') return queue.refund(grants);
       await queue.confirm(grants);
-      await queue.finish(half.map((one) => ({ ...one, reserved: {}, usage: { tokens: 1 } })));
+      await queue.finish(
+        half.map((one, nth) => ({
+          ...{ ...one, grant: grants[nth]?.grant ?? '' },
+          ...{ reserved: {}, usage: { tokens: 1 } },
+        })),
+      );
     });
   }
 }

@@ -9,6 +9,7 @@ import type {
   Finished,
   Grant,
   LiveQueue,
+  NoteAge,
   Offer,
   OfferAnswer,
   OfferOutcome,
@@ -18,17 +19,19 @@ import type {
   ReadyQueue,
   ReadyState,
   Stretch,
+  SurveyedQueue,
   TakeAnswer,
   TakeRequest,
   Wake,
   Window,
   WindowLook,
 } from '../ready-queue.js';
-import { byRows, byWindows, inChunks } from './in-chunks.js';
+import { byRows, byWindows, inAnsweredParts, inChunks } from './in-chunks.js';
 import type { RedisConnection } from './connection.js';
 import { KeptFinishes, type KeptFinish } from './kept-finishes.js';
 import { offerArguments, placeArguments, windowArguments } from './line-arguments.js';
-import { inParts, packConfiguration } from './packed-settings.js';
+import { afterFirst, inParts, isNothing, packConfiguration } from './packed-settings.js';
+import { QueueSurveys } from './queue-surveys.js';
 import {
   closedLook,
   emptyLive,
@@ -38,6 +41,7 @@ import {
   looksOf,
   outcomesOf,
   outOf,
+  restOfTake,
   takeAnswer,
   textsOf,
   wakesOf,
@@ -45,16 +49,14 @@ import {
 } from './replies.js';
 import { Restoring } from './restoring.js';
 import type { Script } from './script.js';
-import { RedisAwayError, ScriptRunner, type ScriptRunnerOptions } from './script-runner.js';
-import { audit } from './scripts/audit.js';
-import { configure } from './scripts/configure.js';
-import { confirm } from './scripts/confirm.js';
-import { leave, listBehind, look } from './scripts/line.js';
-import { offer, windowsAtOnce } from './scripts/offer.js';
-import { finish, queuesAtOnce, refund } from './scripts/release.js';
-import { remove } from './scripts/remove.js';
-import { levels, levelsAtOnce, listOut, live, missing, positions } from './scripts/seeing.js';
-import { take } from './scripts/take.js';
+import { levelsAtOnce, windowsAtOnce } from './constants.js';
+import { scripts } from './scripts.js';
+import {
+  RedisAwayError,
+  ScriptRunner,
+  type Reply,
+  type ScriptRunnerOptions,
+} from './script-runner.js';
 import { SourceList } from './source-list.js';
 import { TakenParts } from './taken-parts.js';
 import { WakeRelay } from './wake-relay.js';
@@ -79,23 +81,33 @@ const atOnce = 1_000;
 
 const positionsAtOnce = 200;
 
+/** Each may be of another queue, long and behind. */
+const looksAtOnce = 500;
+
 /** Queues of an audit: about a millisecond. */
 const auditedAtOnce = 100;
 
-/** New sources may come while a take learns of those before them; then it is made again. */
+/** Scripts that end early and leave their part as it is: then the take is made again. */
 const maxTakeAttempts = 20;
 
 /** By one script. */
 const mostTaken = 500;
 
 /**
+ * Of all scripts of a take: what was taken by the first of them is to be claimed within a few seconds. A take that found
+ * nothing rests as long before the next one, which begins elsewhere.
+ */
+const longestTakeMs = 1_000;
+
+/**
  * The ready queue that servers share. Each operation is a script, so it is atomic; what is chosen and
- * why is in `scripts/`. While Redis is away nothing throws: nothing is held, and nothing is taken.
+ * why is in `lua/`. While Redis is away nothing throws: nothing is held, and nothing is taken.
  */
 export class RedisReadyQueue implements ReadyQueue {
   readonly #runner: ScriptRunner;
   readonly #restoring: Restoring;
   readonly #wakes: WakeRelay;
+  readonly #surveys: QueueSurveys;
   readonly #sources = new SourceList();
   readonly #kept = new KeptFinishes();
   readonly #stopListening: () => void;
@@ -112,6 +124,7 @@ export class RedisReadyQueue implements ReadyQueue {
   constructor({ bus, ...options }: RedisReadyQueueOptions) {
     this.#runner = new ScriptRunner(options);
     this.#restoring = new Restoring(this.#runner);
+    this.#surveys = new QueueSurveys(this.#runner);
     this.#wakes = new WakeRelay(bus);
     this.#connection = options.connection;
     this.#stopListening = options.connection.onReturn(() => void this.#tellKept());
@@ -152,7 +165,8 @@ export class RedisReadyQueue implements ReadyQueue {
   async leave(places: readonly Place[]): Promise<boolean> {
     return unlessAway(false, async () => {
       for (const part of inChunks(places, atOnce)) {
-        if ((await this.#runner.run(leave, '', ...placeArguments(part))) === 'closed') return false;
+        if ((await this.#runner.run(scripts.leave, '', ...placeArguments(part))) === 'closed')
+          return false;
       }
       return true;
     });
@@ -172,7 +186,7 @@ export class RedisReadyQueue implements ReadyQueue {
       const found = new Map<string, Window>();
       let cursor = '0';
       do {
-        const [next, fields] = listOf(await this.#runner.run(listBehind, cursor, atOnce));
+        const [next, fields] = listOf(await this.#runner.run(scripts.listBehind, cursor, atOnce));
         for (const window of windowsOf(fields)) found.set(windowArguments(window).join(), window);
         cursor = String(next);
       } while (cursor !== '0');
@@ -187,47 +201,53 @@ export class RedisReadyQueue implements ReadyQueue {
 
   /** A script is short: many entries, and what a worker can do of many sources, are taken by several. */
   async #take(request: TakeRequest): Promise<TakeAnswer> {
-    const found = new TakenParts(request.count);
-    let parts = this.#sources.partsFor(request);
-    let attemptsLeft = maxTakeAttempts + parts.length;
-    for (; attemptsLeft > 0 && found.goesOn(parts.length); attemptsLeft -= 1) {
+    const found = new TakenParts(request.count, this.#sources.partsFor(request));
+    let attemptsLeft = maxTakeAttempts;
+    const endsMs = this.#runner.elapsedMs() + longestTakeMs;
+    const isLate = () => this.#runner.elapsedMs() >= endsMs;
+    while (found.part !== null && attemptsLeft > 0 && !isLate()) {
+      const { part } = found;
       const count = Math.min(request.count - found.size, mostTaken);
-      const part = parts[found.part] ?? [];
-      const told = await this.#runner.run(take, this.#sources.version, count, ...part);
+      const told = await this.#runner.run(scripts.take, this.#sources.version, count, ...part);
       const reply = listOf(told);
       const [kind, version, isMore, keys] = reply;
-      if (kind === 'rebuild') return found.size === 0 ? { kind: 'rebuild' } : found.answer(false);
+      if (kind === 'rebuild') return found.size === 0 ? { kind: 'rebuild' } : found.answer();
       if (!this.#kept.isEmpty) await this.#tellKept();
       if (kind === 'stale') {
-        this.#sources.update(String(version), isMore === 1, textsOf(keys));
-        parts = this.#sources.partsFor(request);
         // A server that has just begun reads them all, a stretch at a time.
-        attemptsLeft = Math.max(attemptsLeft, parts.length) + 1;
+        this.#sources.update(String(version), isMore === 1, textsOf(keys));
+        found.beginAnew(this.#sources.partsFor(request));
       } else {
+        const rest = restOfTake(reply);
+        if (rest !== null) {
+          found.splitPart(this.#sources.partsAfter(part, rest));
+          found.waitBy(rest.waitMs);
+        }
         found.note(takeAnswer(reply));
       }
+      if (found.part === part) attemptsLeft -= 1;
     }
-    return found.answer(found.goesOn(parts.length));
+    if (found.part !== null) found.waitBy(found.size === 0 && isLate() ? longestTakeMs : 0);
+    return found.answer();
   }
 
   async confirm(grants: readonly Grant[]): Promise<void> {
-    await this.#tellGrants(confirm, grants);
+    await this.#tellGrants(scripts.confirm, grants);
   }
 
   async refund(grants: readonly Grant[]): Promise<void> {
-    await this.#tellGrants(refund, grants);
+    await this.#tellGrants(scripts.refund, grants);
   }
 
-  async finish(finished: readonly Finished[], askedAgoMs = 0): Promise<void> {
-    const askedMs = this.#runner.elapsedMs() - askedAgoMs;
-    await this.#tellFinished(finished.map((one) => ({ ...one, askedMs, isResent: false })));
+  async finish(finished: readonly Finished[]): Promise<void> {
+    await this.#tellFinished(finished.map((one) => ({ ...one, isResent: false })));
   }
 
   async remove(taskIds: readonly TaskId[]): Promise<void> {
     await unlessAway(undefined, async () => {
-      for (const part of inChunks(taskIds, windowsAtOnce)) {
-        this.#tellWakes(await this.#runner.run(remove, ...part));
-      }
+      await inAnsweredParts(taskIds, windowsAtOnce, async (part) =>
+        this.#noteDone(await this.#runner.run(scripts.remove, ...part)),
+      );
     });
   }
 
@@ -235,11 +255,14 @@ export class RedisReadyQueue implements ReadyQueue {
     return unlessAway<Configured | null>(null, async () => {
       let configured: Configured | null = null;
       for (const part of inParts(change)) {
-        const reply = await this.#runner.run(configure, '', packConfiguration(part));
-        if (reply === 'closed') return null;
-        const [generation, lastGrant, wakes = []] = listOf(reply);
-        this.#tellWakes(wakes);
-        configured = { generation: Number(generation), lastGrant: Number(lastGrant) };
+        for (let rest = part; !isNothing(rest);) {
+          const reply = await this.#runner.run(scripts.configure, '', packConfiguration(rest));
+          if (reply === 'closed') return null;
+          const [generation, lastGrant, wakes = [], done] = listOf(reply);
+          this.#tellWakes(wakes);
+          configured = { generation: Number(generation), lastGrant: Number(lastGrant) };
+          rest = afterFirst(rest, Number(done));
+        }
       }
       return configured;
     });
@@ -249,7 +272,7 @@ export class RedisReadyQueue implements ReadyQueue {
     return unlessAway<readonly TaskId[]>([], async () => {
       const found: TaskId[] = [];
       for (const part of inChunks(taskIds, atOnce)) {
-        found.push(...(textsOf(await this.#runner.run(missing, ...part)) as TaskId[]));
+        found.push(...(textsOf(await this.#runner.run(scripts.missing, ...part)) as TaskId[]));
       }
       return found;
     });
@@ -257,7 +280,8 @@ export class RedisReadyQueue implements ReadyQueue {
 
   async listOut(after: OutCursor | null, limit: number): Promise<OutStretch> {
     return unlessAway<OutStretch>({ entries: [], next: null }, async () => {
-      const [next, listed] = listOf(await this.#runner.run(listOut, after ?? '-inf', limit));
+      const most = Math.min(limit, atOnce);
+      const [next, listed] = listOf(await this.#runner.run(scripts.listOut, after ?? '-inf', most));
       return { entries: outOf(listed), next: next === '' ? null : String(next) };
     });
   }
@@ -272,7 +296,9 @@ export class RedisReadyQueue implements ReadyQueue {
       let isLast = false;
       while (!isLast) {
         const { generation, number } = this.#toldLevels;
-        const [now, last, told] = listOf(await this.#runner.run(levels, generation, number));
+        const [now, last, told] = listOf(
+          await this.#runner.run(scripts.levels, generation, number),
+        );
         this.#toldLevels = { generation: String(now), number: String(last) };
         const some = levelsOf(told);
         found.push(...some);
@@ -283,7 +309,11 @@ export class RedisReadyQueue implements ReadyQueue {
   }
 
   async live(queue: string): Promise<LiveQueue> {
-    return unlessAway(emptyLive, async () => liveOf(await this.#runner.run(live, queue)));
+    return unlessAway(emptyLive, async () => liveOf(await this.#runner.run(scripts.live, queue)));
+  }
+
+  async survey(noteAge: NoteAge): Promise<readonly SurveyedQueue[]> {
+    return unlessAway<readonly SurveyedQueue[]>([], () => this.#surveys.survey(noteAge));
   }
 
   position(taskId: TaskId, limit: number): Promise<number | null> {
@@ -313,38 +343,56 @@ export class RedisReadyQueue implements ReadyQueue {
     this.#wakes.close();
   }
 
-  async #offerParts(parts: readonly OfferPart[]): Promise<OfferAnswer> {
+  async #offerParts(
+    parts: readonly OfferPart[],
+    windowsInPart = windowsAtOnce,
+  ): Promise<OfferAnswer> {
     return unlessAway<OfferAnswer>({ kind: 'rebuild' }, async () => {
       const outcomes: OfferOutcome[] = [];
-      for (const { offers, fed } of parts) {
-        const reply = listOf(await this.#runner.run(offer, ...offerArguments(offers, fed)));
-        if (reply[0] === 'rebuild') return { kind: 'rebuild' };
-        if (reply[0] === 'split') {
-          const answer = await this.#offerParts(splitOffer(offers, fed));
-          if (answer.kind === 'rebuild') return answer;
-          outcomes.push(...answer.outcomes);
-          continue;
-        }
-        const [, told, wakes = []] = reply;
-        const outcomesOfPart = outcomesOf(told, offers.length);
-        this.#wakes.tell([...wakesOfOffers(offers, outcomesOfPart), ...wakesOf(wakes)]);
-        outcomes.push(...outcomesOfPart);
+      for (const part of parts) {
+        const answer = await this.#offerPart(part, windowsInPart);
+        if (answer.kind === 'rebuild') return answer;
+        outcomes.push(...answer.outcomes);
       }
       return { kind: 'offered', outcomes };
     });
   }
 
+  /** Goes on with the rest when a script did not do all of it. */
+  async #offerPart(part: OfferPart, windowsInPart: number): Promise<OfferAnswer> {
+    const { offers, fed } = part;
+    const reply = listOf(await this.#runner.run(scripts.offer, ...offerArguments(offers, fed)));
+    if (reply[0] === 'rebuild') return { kind: 'rebuild' };
+    if (reply[0] === 'split') {
+      const smaller = splitOffer(part, windowsInPart);
+      return this.#offerParts(smaller, Math.max(2, Math.floor(windowsInPart / 4)));
+    }
+    const [, told, wakes = [], count] = reply;
+    const done = Number(count);
+    const outcomes = outcomesOf(told, done);
+    const first = offers.slice(0, done);
+    this.#wakes.tell([...wakesOfOffers(first, outcomes), ...wakesOf(wakes)]);
+    if (done === offers.length) return { kind: 'offered', outcomes };
+    const answer = await this.#offerPart(offerAfter(part, done), windowsInPart);
+    if (answer.kind === 'rebuild') return answer;
+    return { kind: 'offered', outcomes: [...outcomes, ...answer.outcomes] };
+  }
+
   /** A stretch of all queues each time. What is missing closes the contents. */
   async #audit(): Promise<void> {
-    this.#auditedTo = String(await this.#runner.run(audit, this.#auditedTo, auditedAtOnce));
+    this.#auditedTo = String(await this.#runner.run(scripts.audit, this.#auditedTo, auditedAtOnce));
   }
 
   async #look(windows: readonly Window[], isFeeding: 0 | 1): Promise<readonly WindowLook[]> {
     const closed = windows.map(() => closedLook);
     return unlessAway<readonly WindowLook[]>(closed, async () => {
       const found: WindowLook[] = [];
-      for (const part of inChunks(windows, atOnce)) {
-        const reply = await this.#runner.run(look, isFeeding, ...part.flatMap(windowArguments));
+      for (const part of inChunks(windows, looksAtOnce)) {
+        const reply = await this.#runner.run(
+          scripts.look,
+          isFeeding,
+          ...part.flatMap(windowArguments),
+        );
         if (reply === 'closed') return closed;
         found.push(...looksOf(reply));
       }
@@ -358,7 +406,7 @@ export class RedisReadyQueue implements ReadyQueue {
       async () => {
         const most = Math.max(...asked.map(({ limit }) => limit));
         const ids = asked.map(({ taskId }) => taskId);
-        const found = textsOf(await this.#runner.run(positions, most, ...ids));
+        const found = textsOf(await this.#runner.run(scripts.positions, most, ...ids));
         return asked.map(({ limit }, index) => {
           const position = found[index] ?? '';
           return position === '' ? null : Math.min(limit, Number(position));
@@ -367,28 +415,34 @@ export class RedisReadyQueue implements ReadyQueue {
     );
   }
 
-  async #tellGrants(script: Script, grants: readonly Grant[], size = atOnce): Promise<void> {
-    await unlessAway(undefined, async () => {
-      for (const part of inChunks(grants, size)) {
+  async #tellGrants(script: Script, grants: readonly Grant[]): Promise<void> {
+    await unlessAway(undefined, () =>
+      inAnsweredParts(grants, atOnce, async (part) => {
         const [ids, given] = [part.map(({ taskId }) => taskId), part.map(({ grant }) => grant)];
         const reply = await this.#runner.run(script, ...ids, ...given);
-        if (reply === 'split') await this.#tellGrants(script, part, queuesAtOnce);
-        else this.#tellWakes(reply ?? []);
-      }
-    });
+        return this.#noteDone(reply);
+      }),
+    );
   }
 
   /** What can't be told now is kept: each holds a slot of its queue until it is. */
-  async #tellFinished(finished: readonly KeptFinish[], size = atOnce): Promise<void> {
-    for (const part of inChunks(finished, size)) {
+  async #tellFinished(finished: readonly KeptFinish[]): Promise<void> {
+    await inAnsweredParts(finished, atOnce, async (part) => {
       const reply = await unlessAway('away', () =>
-        this.#runner.run(finish, ...finishArguments(part, this.#runner.elapsedMs())),
+        this.#runner.run(scripts.finish, ...finishArguments(part)),
       );
-      if (reply === 'split') await this.#tellFinished(part, queuesAtOnce);
-      else if (reply === 'away') this.#kept.keep(part.map((one) => ({ ...one, isResent: true })));
-      else if (reply === 'closed') this.#kept.keep(part);
-      else this.#tellWakes(reply);
-    }
+      if (reply !== 'away' && reply !== 'closed') return this.#noteDone(reply);
+      const isResent = reply === 'away';
+      this.#kept.keep(isResent ? part.map((one) => ({ ...one, isResent })) : part);
+      return part.length;
+    });
+  }
+
+  /** Of a script that answers with how many it did, from the first on, and with whom to wake. */
+  #noteDone(reply: Reply): number {
+    const [done, wakes = []] = listOf(reply);
+    this.#tellWakes(wakes);
+    return Number(done);
   }
 
   async #tellKept(): Promise<void> {
@@ -400,15 +454,26 @@ export class RedisReadyQueue implements ReadyQueue {
   }
 }
 
-/** Less than the script takes at once, whatever its windows are. */
-function splitOffer(offers: readonly Offer[], fed: readonly Stretch[]): OfferPart[] {
+/** Parts of so many windows; of those that are fed half as many, since each may have capabilities. */
+function splitOffer({ offers, fed }: OfferPart, windows: number): OfferPart[] {
   if (fed.length === 0) {
-    return byWindows(offers, windowsAtOnce).map((part) => ({ offers: part, fed: [] }));
+    return byWindows(offers, windows).map((part) => ({ offers: part, fed: [] }));
   }
-  return inChunks(fed, windowsAtOnce / 2).map((part) => ({
+  return inChunks(fed, windows / 2).map((part) => ({
     offers: part.flatMap((stretch) => stretch.offers),
     fed: part,
   }));
+}
+
+/** Of a stretch that is not done, the rest. */
+function offerAfter({ offers, fed }: OfferPart, done: number): OfferPart {
+  let toDrop = done;
+  const rest = fed.map((stretch) => {
+    const left = stretch.offers.slice(toDrop);
+    toDrop = Math.max(0, toDrop - stretch.offers.length);
+    return { ...stretch, offers: left };
+  });
+  return { offers: offers.slice(done), fed: rest.filter((stretch) => stretch.offers.length > 0) };
 }
 
 async function unlessAway<T>(whenAway: T, work: () => Promise<T>): Promise<T> {
@@ -421,12 +486,11 @@ async function unlessAway<T>(whenAway: T, work: () => Promise<T>): Promise<T> {
 }
 
 /** Ids first, then a text for each: every argument costs both sides more than what is in it. */
-function finishArguments(finished: readonly KeptFinish[], nowMs: number): string[] {
+function finishArguments(finished: readonly KeptFinish[]): string[] {
   const ids = finished.map(({ taskId }) => taskId);
-  const texts = finished.map(({ grant, queue, reserved, usage, askedMs, isResent }) => {
-    const ending = grant === undefined ? String(Math.floor(nowMs - askedMs)) : `=${grant}`;
-    if (usage === null) return ending;
-    return `${ending}\n${JSON.stringify({ queue, reserved, usage, isResent })}`;
+  const texts = finished.map(({ grant, queue, reserved, usage, isResent }) => {
+    if (usage === null) return grant;
+    return `${grant}\n${JSON.stringify({ queue, reserved, usage, isResent })}`;
   });
   return [...ids, ...texts];
 }

@@ -47,6 +47,26 @@ export function laneOf(key: string): Lane {
   return { queue, taskType, capabilities: joined === '' ? [] : joined.split('\t') };
 }
 
+/** What is left of a take whose script had done enough. */
+export interface RestOfTake {
+  /** How many sources or named queues it looked at; null: at all. */
+  readonly entered: number | null;
+  /** Classes of sources, or named queues: nothing of them can be taken for so long. */
+  readonly leftOut: ReadonlySet<string>;
+  readonly waitMs: number | null;
+}
+
+/** Null: nothing is left. */
+export function restOfTake(reply: readonly Reply[]): RestOfTake | null {
+  const [entered, waitMs, ...leftOut] = listOf(reply.at(-1));
+  if (entered === -1 && leftOut.length === 0) return null;
+  return {
+    entered: entered === -1 ? null : Number(entered),
+    leftOut: new Set(leftOut.map(String)),
+    waitMs: orNull(waitMs),
+  };
+}
+
 /** Of an answer `wait` or `taken`. */
 export function takeAnswer(reply: readonly Reply[]): TakeAnswer {
   if (reply[0] === 'wait') return { kind: 'wait', waitMs: orNull(reply[1]) };

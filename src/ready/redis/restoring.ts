@@ -1,13 +1,18 @@
 import { randomUUID } from 'node:crypto';
 import type { Configuration, ReadyState } from '../ready-queue.js';
-import { inParts, packConfiguration, type StartingTokens } from './packed-settings.js';
+import {
+  afterFirst,
+  inParts,
+  isNothing,
+  packConfiguration,
+  type StartingTokens,
+} from './packed-settings.js';
+import { listOf } from './replies.js';
 import { lineStart } from '../left-line.js';
 import { inChunks } from './in-chunks.js';
 import { placeArguments } from './line-arguments.js';
 import { RedisAwayError, type ScriptRunner } from './script-runner.js';
-import { configure } from './scripts/configure.js';
-import { leave } from './scripts/line.js';
-import { begin, discard, open, renew, resume, wipe } from './scripts/restore.js';
+import { scripts } from './scripts.js';
 
 const renewEveryMs = 3_000;
 /** Whoever asked for the restore and does not come back with it is not waited for any longer. */
@@ -27,7 +32,7 @@ export class Restoring {
 
   async begin(generation: number): Promise<'yours' | 'busy' | 'open'> {
     const token = this.#token ?? randomUUID();
-    const answer = await this.#runner.run(begin, token, generation);
+    const answer = await this.#runner.run(scripts.begin, token, generation);
     if (answer === 'open' || answer === 'busy') return answer;
     this.#token = token;
     if (answer === 'in parts') this.#isInParts = true;
@@ -66,7 +71,7 @@ export class Restoring {
     this.#renewal = setInterval(() => {
       renewals += 1;
       if (renewals * renewEveryMs > renewForMs) this.#stopRenewing();
-      else void this.#runner.run(renew, token).catch(ignoreAway);
+      else void this.#runner.run(scripts.renew, token).catch(ignoreAway);
     }, renewEveryMs);
     this.#renewal.unref();
   }
@@ -82,14 +87,14 @@ export class Restoring {
       (await this.#configure(token, configuration, tokens)) &&
       (await this.#resume(token, running)) &&
       (await this.#leave(token, behind)) &&
-      (await this.#runner.run(open, token, generation)) === 'open'
+      (await this.#runner.run(scripts.open, token, generation)) === 'open'
     );
   }
 
   /** All that is there, by name: a search over every key of this Redis. */
   async #discard(token: string): Promise<boolean> {
     for await (const keys of this.#runner.keys()) {
-      if ((await this.#runner.run(discard, token, ...keys)) === 'lost') return false;
+      if ((await this.#runner.run(scripts.discard, token, ...keys)) === 'lost') return false;
     }
     this.#isInParts = false;
     return true;
@@ -97,7 +102,7 @@ export class Restoring {
 
   async #wipe(token: string): Promise<boolean> {
     for (;;) {
-      const answer = await this.#runner.run(wipe, token);
+      const answer = await this.#runner.run(scripts.wipe, token);
       if (answer !== 'more') return answer === 'done';
     }
   }
@@ -108,16 +113,23 @@ export class Restoring {
     tokens: StartingTokens,
   ): Promise<boolean> {
     for (const part of inParts(configuration)) {
-      const answer = await this.#runner.run(configure, token, packConfiguration(part, tokens));
-      if (answer === 'lost') return false;
+      for (let rest = part; !isNothing(rest);) {
+        const answer = await this.#runner.run(
+          scripts.configure,
+          token,
+          packConfiguration(rest, tokens),
+        );
+        if (answer === 'lost') return false;
+        rest = afterFirst(rest, Number(listOf(answer)[3]));
+      }
     }
     return true;
   }
 
   async #resume(token: string, running: ReadyState['running']): Promise<boolean> {
     for (const part of inChunks(running, atOnce)) {
-      const told = part.flatMap(({ taskId, queue, grant = '' }) => [taskId, queue, grant]);
-      if ((await this.#runner.run(resume, token, ...told)) === 'lost') return false;
+      const told = part.flatMap(({ taskId, queue, grant }) => [taskId, queue, grant]);
+      if ((await this.#runner.run(scripts.resume, token, ...told)) === 'lost') return false;
     }
     return true;
   }
@@ -125,7 +137,7 @@ export class Restoring {
   async #leave(token: string, behind: ReadyState['behind']): Promise<boolean> {
     for (const part of inChunks(behind, atOnce)) {
       const places = part.map((window) => ({ ...window, ...lineStart }));
-      const answer = await this.#runner.run(leave, token, ...placeArguments(places));
+      const answer = await this.#runner.run(scripts.leave, token, ...placeArguments(places));
       if (answer === 'lost') return false;
     }
     return true;

@@ -16,9 +16,9 @@ import { findMissingRight, probeScript } from './rights.js';
 const prefix = 'sluice:{test}:';
 
 it('the probe tries every command of the scripts, and no other', () => {
-  const folder = join(import.meta.dirname, 'scripts');
-  const scripts = readdirSync(folder)
-    .filter((name) => name.endsWith('.ts'))
+  const folder = join(import.meta.dirname, 'lua');
+  const scripts = readdirSync(folder, { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith('.lua'))
     .map((name) => readFileSync(join(folder, name), 'utf8'));
   expect(commandsIn(probeScript)).toEqual(commandsIn(scripts.join('\n')));
 });

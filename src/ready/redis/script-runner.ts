@@ -28,10 +28,10 @@ export interface ScriptRunnerOptions {
 }
 
 /**
- * Before all keys of the scripts, after the prefix. Another layout has another number: a server of the
- * version before does not find what it could not read, and its contents are of another generation.
+ * Before all keys of the scripts, after the prefix. A version with another layout takes another number: no server
+ * finds contents that it could not read.
  */
-export const layout = '3:';
+export const layout = '1:';
 
 /** Runs scripts by their hash, and tells once when Redis stops answering them. */
 export class ScriptRunner {

@@ -1,4 +1,5 @@
 import { createHmac } from 'node:crypto';
+import { post } from '../webhooks/post.js';
 import type { Provisioner, Wish } from './provisioner.js';
 
 export interface WebhookOptions {
@@ -36,25 +37,12 @@ export class WebhookProvisioner implements Provisioner {
   async #post(body: string, signal: AbortSignal): Promise<void> {
     const { url, secret, patienceMs = 5_000 } = this.#options;
     const timestamp = String(Math.floor(Date.now() / 1000));
-    const late = AbortSignal.timeout(patienceMs);
-    const response = await fetch(url, {
-      method: 'POST',
-      headers: {
-        'content-type': 'application/json',
-        'sluice-timestamp': timestamp,
-        'sluice-signature': `sha256=${signatureOf(secret, timestamp, body)}`,
-      },
-      body,
-      // What is signed for one address is not for another.
-      redirect: 'manual',
-      signal: AbortSignal.any([signal, late]),
-    }).catch((error: unknown) => {
-      throw new Error(late.aborted ? lateText(patienceMs) : unreachableText(error), {
-        cause: error,
-      });
-    });
-    await response.body?.cancel();
-    if (!response.ok) throw new Error(`The webhook answered ${response.status}.`);
+    const headers = {
+      'sluice-timestamp': timestamp,
+      'sluice-signature': `sha256=${signatureOf(secret, timestamp, body)}`,
+    };
+    const failure = await post({ url, headers, body, patienceMs, signal });
+    if (failure !== null) throw new Error(failure);
   }
 }
 
@@ -65,14 +53,4 @@ function signatureOf(secret: string, timestamp: string, body: string): string {
 
 function bodyOf({ desired, current, min, max, waiting, reason }: Wish): string {
   return JSON.stringify({ desired, current, min, max, waiting, reason });
-}
-
-function lateText(patienceMs: number): string {
-  return `The webhook did not answer in ${patienceMs / 1000} s.`;
-}
-
-/** The code alone: a message may hold the address, and that a password. */
-function unreachableText(error: unknown): string {
-  const { cause } = error as { readonly cause?: NodeJS.ErrnoException };
-  return `The webhook can't be reached: ${cause?.code ?? 'it does not answer'}.`;
 }

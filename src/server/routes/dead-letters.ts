@@ -47,7 +47,9 @@ export function deadLetterRoutes(app: App): void {
         tags,
         operationId: 'analyzeDeadLetters',
         summary: 'Dead letters by pattern',
-        description: 'Grouped by queue, task type and error code.',
+        description:
+          'Grouped by task type, error code and message, with numbers, ids and the like left out of ' +
+          'the message. A dead letter is counted within seconds.',
         response: { 200: deadLetterAnalysisSchema },
       },
       config: { scope: 'read', confined: 'filtered' },

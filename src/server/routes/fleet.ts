@@ -2,11 +2,12 @@ import { emptySchema } from '../../protocol/common-schema.js';
 import { workerIdFromWire } from '../../protocol/common-wire.js';
 import {
   listWorkersQuerySchema,
+  workerDetailSchema,
   workerPageSchema,
   workerParamsSchema,
   workerSchema,
 } from '../../protocol/workers-schema.js';
-import { workerPageToWire, workerToWire } from '../../protocol/workers-wire.js';
+import { workerDetailToWire, workerPageToWire, workerToWire } from '../../protocol/workers-wire.js';
 import type { App } from '../app-parts.js';
 import { pageOf } from './page.js';
 
@@ -37,12 +38,12 @@ export function fleetRoutes(app: App): void {
         operationId: 'getWorker',
         summary: 'Get a worker',
         params: workerParamsSchema,
-        response: { 200: workerSchema },
+        response: { 200: workerDetailSchema },
       },
       config: { scope: 'read', confined: 'refused', refusals: ['worker_not_found'] },
     },
     async ({ api, params }) =>
-      workerToWire(await api.getWorker(workerIdFromWire(params.worker_id))),
+      workerDetailToWire(await api.getWorker(workerIdFromWire(params.worker_id))),
   );
 
   app.post(

@@ -8,6 +8,10 @@ import {
   queueParamsSchema,
   queueSchema,
 } from '../../protocol/queues-schema.js';
+import { forecastSchema } from '../../protocol/forecast-schema.js';
+import { forecastToWire } from '../../protocol/forecast-wire.js';
+import { listPushbacksQuerySchema, pushbackPageSchema } from '../../protocol/pushbacks-schema.js';
+import { pushbackPageToWire } from '../../protocol/pushbacks-wire.js';
 import { queueDraftFromWire, queuePageToWire, queueToWire } from '../../protocol/queues-wire.js';
 import { emptySchema } from '../../protocol/common-schema.js';
 import type { App } from '../app-parts.js';
@@ -44,6 +48,43 @@ export function queueRoutes(app: App): void {
       config: { scope: 'read', confined: 'queue', refusals: ['queue_not_found'] },
     },
     async ({ api, params }) => queueToWire(await api.getQueue(params.name)),
+  );
+
+  app.get(
+    '/api/v1/queues/:name/forecast',
+    {
+      schema: {
+        tags,
+        operationId: 'getForecast',
+        summary: 'When a queue will be empty, and which dispatch deadlines it will miss',
+        description:
+          'If nothing changes. Counts what is known now: limits, slots, a pause, what comes and what goes.',
+        params: queueParamsSchema,
+        response: { 200: forecastSchema },
+      },
+      config: { scope: 'read', confined: 'queue', refusals: ['queue_not_found', 'standby'] },
+    },
+    async ({ api, params }) => forecastToWire(await api.getForecast(params.name)),
+  );
+
+  app.get(
+    '/api/v1/queues/:name/pushbacks',
+    {
+      schema: {
+        tags,
+        operationId: 'listPushbacks',
+        summary: 'What the service of a queue said when it wanted no calls, newest first',
+        description:
+          'Of each second one answer for each server, with how many there were. The newest 1,000 are kept, for a ' +
+          'week. Not for keys that reach their own tasks only.',
+        params: queueParamsSchema,
+        querystring: listPushbacksQuerySchema,
+        response: { 200: pushbackPageSchema },
+      },
+      config: { scope: 'read', confined: 'queue', refusals: ['queue_not_found'] },
+    },
+    async ({ api, params, query }) =>
+      pushbackPageToWire(await api.listPushbacks(params.name, pageOf(query))),
   );
 
   app.put(

@@ -4,7 +4,6 @@ import { taskParamsSchema } from '../../protocol/common-schema.js';
 import { taskIdFromWire } from '../../protocol/common-wire.js';
 import {
   cancellationSchema,
-  cancelledSchema,
   explanationSchema,
   getTaskQuerySchema,
   listTasksQuerySchema,
@@ -13,7 +12,6 @@ import {
   submitHeadersSchema,
   taskChangeSchema,
   taskDraftSchema,
-  taskFilterSchema,
   taskPageSchema,
   taskSchema,
   waitQuerySchema,
@@ -24,8 +22,8 @@ import {
   receiptToWire,
   replayFromWire,
   taskChangeFromWire,
-  taskFilterFromWire,
   taskPageToWire,
+  taskSearchFromWire,
   taskToWire,
 } from '../../protocol/tasks-wire.js';
 import type { Receipt } from '../../protocol/tasks-api.js';
@@ -73,31 +71,16 @@ export function taskRoutes(app: App, { taskBytes }: RouteParts, open: OpenReques
         tags,
         operationId: 'listTasks',
         summary: 'List tasks, newest first',
+        description:
+          'One page looks at a bounded number of tasks: it may hold fewer than asked for, or none, while ' +
+          '`next_cursor` is not null.',
         querystring: listTasksQuerySchema,
         response: { 200: taskPageSchema },
       },
       config: { scope: 'read', confined: 'filtered' },
     },
     async ({ api, query }) =>
-      taskPageToWire(await api.listTasks(taskFilterFromWire(query), listOf(query))),
-  );
-
-  app.post(
-    '/api/v1/tasks/cancel',
-    {
-      schema: {
-        tags,
-        operationId: 'cancelTasks',
-        summary: 'Cancel all tasks that match a filter',
-        body: taskFilterSchema,
-        response: { 200: cancelledSchema },
-      },
-      config: { scope: 'admin', confined: 'filtered' },
-    },
-    async ({ api, body }) => {
-      const { cancelled } = await api.cancelTasks(taskFilterFromWire(body));
-      return { cancelled };
-    },
+      taskPageToWire(await api.listTasks(taskSearchFromWire(query), listOf(query))),
   );
 
   app.get(
@@ -227,13 +210,16 @@ export function taskRoutes(app: App, { taskBytes }: RouteParts, open: OpenReques
 }
 
 /** Of a task that was there before; its place in line is not looked up. */
-function toReceiptWire(task: Omit<Receipt, 'created' | 'queuePosition' | 'estimatedWaitSeconds'>) {
+function toReceiptWire(
+  task: Pick<Receipt, 'taskId' | 'status' | 'queue' | 'priority' | 'traceId' | 'createdAt'>,
+) {
   const { taskId, status, queue, priority, traceId, createdAt } = task;
   const known = { taskId, status, queue, priority, traceId, createdAt };
   return receiptToWire({
     ...known,
     queuePosition: null,
     estimatedWaitSeconds: null,
+    estimatedStartTime: null,
     created: false,
   });
 }

@@ -1,19 +1,11 @@
-import { spawnSync } from 'node:child_process';
-import { getServerProgram } from './server-program.js';
+import { runProgram, type Ran } from './run-program.js';
 
 /** What `promtool check metrics` says against a page of metrics; empty: nothing. */
 export function lintMetrics(text: string): string {
-  const promtool = getServerProgram({
-    program: 'promtool',
-    folders: () => ['/usr/local/bin', '/opt/homebrew/bin'],
-    debianPackage: 'prometheus',
-    remedy:
-      'The tests need promtool: sudo apt-get install prometheus (or: brew install prometheus).',
-  });
-  const { stdout, stderr, error } = spawnSync(promtool, ['check', 'metrics'], {
-    input: text,
-    encoding: 'utf8',
-  });
-  if (error !== undefined) throw error;
-  return `${stdout}${stderr}`.trim();
+  return runPromtool(['check', 'metrics'], text).output;
+}
+
+/** Whether it passed, and what it said. */
+export function runPromtool(args: readonly string[], input = ''): Ran {
+  return runProgram({ program: 'promtool', debianPackage: 'prometheus' }, args, { input });
 }

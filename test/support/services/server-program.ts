@@ -1,5 +1,6 @@
 import { execFileSync } from 'node:child_process';
-import { accessSync, constants } from 'node:fs';
+import { accessSync, constants, existsSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { isRoot } from './unprivileged-user.js';
 
@@ -10,6 +11,14 @@ export interface ServerProgram {
   debianPackage: string;
   /** The one line that helps a person whose machine has it not and may not get it by itself. */
   remedy: string;
+}
+
+/** A file of a package without a program of its own, such as a library. */
+export function ensureDebianFile(path: string, debianPackage: string): void {
+  if (existsSync(path)) return;
+  const cause = isRoot ? install(debianPackage) : undefined;
+  if (existsSync(path)) return;
+  throw oneLineError(`The tests need ${path}: sudo apt-get install ${debianPackage}`, cause);
 }
 
 /** The path of the program; installed first where it is missing and this process may do so. */
@@ -40,8 +49,10 @@ function isExecutable(path: string): boolean {
 /** What went wrong, if anything did. */
 function install(debianPackage: string): unknown {
   process.stderr.write(`Installing ${debianPackage} for the tests …\n`);
+  // Test files run in parallel, and apt-get fails at once while another one holds its lock.
+  const lock = join(tmpdir(), 'sluice-tests-apt-get.lock');
   const aptGet = (...args: string[]) =>
-    execFileSync('apt-get', ['-q', '-y', ...args], {
+    execFileSync('flock', [lock, 'apt-get', '-q', '-y', ...args], {
       env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' },
       stdio: 'pipe',
     });
