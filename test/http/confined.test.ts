@@ -246,9 +246,14 @@ describe('a key that is confined to queues', () => {
     const other = await asAdmin.makeDeadLetter('dlq-other', 'OTHER');
     const list = await http().call({ url: '/api/v1/dlq' }, key);
     expect([idsIn(list), list.json<{ total_count: number }>().total_count]).toEqual([[mine], 1]);
-    const analysis = await http().call({ url: '/api/v1/dlq/analysis' }, key);
-    expect(analysis.body).toContain('MINE');
-    expect(analysis.body).not.toContain('OTHER');
+    // Both are dead letters of one second: once the first is counted, a wrong answer would name the second as well.
+    const counted = (withKey?: string) =>
+      until('the dead letter among the patterns', async () => {
+        const { body } = await http().call({ url: '/api/v1/dlq/analysis' }, withKey);
+        return body.includes(withKey === undefined ? 'OTHER' : 'MINE') && body;
+      });
+    expect(await counted()).toContain('MINE');
+    expect(await counted(key)).not.toContain('OTHER');
     const none = await http().call(post('/api/v1/tasks/replay', { queue: 'dlq-other' }), key);
     expect(none.json()).toMatchObject({ replayed: 0 });
     const replayed = await http().call(post('/api/v1/dlq/replay', {}), key);

@@ -251,14 +251,16 @@ describe('dead letters', () => {
     await makeDeadLetter('dlq-routes', 'BROKEN');
     const list = await call({ url: '/api/v1/dlq?queue=dlq-routes&code=INVALID_INPUT' });
     expect(list.json()).toMatchObject({ total_count: 1, items: [{ task_id: one }] });
-    const analysis = await call({ url: '/api/v1/dlq/analysis' });
-    const { patterns } = analysis.json<{
-      patterns: { id: string; queues: { queue: string }[]; code: string }[];
-    }>();
-    const here = patterns.filter(({ queues }) =>
-      queues.some(({ queue }) => queue === 'dlq-routes'),
-    );
-    expect(here).toHaveLength(2);
+    const here = await until('both among the patterns', async () => {
+      const analysis = await call({ url: '/api/v1/dlq/analysis' });
+      const { patterns } = analysis.json<{
+        patterns: { id: string; queues: { queue: string }[]; code: string }[];
+      }>();
+      const ofQueue = patterns.filter(({ queues }) =>
+        queues.some(({ queue }) => queue === 'dlq-routes'),
+      );
+      return ofQueue.length === 2 && ofQueue;
+    });
     const id = here.find(({ code }) => code === 'BROKEN')?.id ?? '';
     const ofPattern = await call({ url: `/api/v1/dlq?queue=dlq-routes&pattern=${id}` });
     expect(ofPattern.json()).toMatchObject({
