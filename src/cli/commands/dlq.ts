@@ -4,7 +4,6 @@ import type { Priority } from '../../domain/priority.js';
 import {
   deadLetterAnalysisToWire,
   deadLetterPageToWire,
-  replayedToWire,
 } from '../../protocol/dead-letters-wire.js';
 import { taskToWire } from '../../protocol/tasks-wire.js';
 import type { SluiceApi } from '../../protocol/api.js';
@@ -16,6 +15,7 @@ import type {
 import { defined } from '../../protocol/defined.js';
 import type { ListedTask, ListInclude } from '../../protocol/tasks-api.js';
 import { CliError } from '../failure.js';
+import { inBulk } from '../in-bulk.js';
 import {
   includeOption,
   instant,
@@ -26,8 +26,8 @@ import {
 } from '../options.js';
 import { printJson, printLine, printNote, printTable } from '../output.js';
 import { bars, oneLine, readableAge, readableSeconds, readableState } from '../readable.js';
+import { printReplayed } from '../replayed.js';
 import { remoteApi, withRemoteOptions, type RemoteOptions } from '../remote.js';
-import { replayAll } from '../replay-all.js';
 
 interface FilterOptions extends RemoteOptions {
   readonly queue?: string;
@@ -158,16 +158,15 @@ async function runReplayMany(
   api: SluiceApi,
   filter: DeadLetterFilter,
   request: DeadLetterReplay,
-  { json }: ReplayOptions,
+  options: ReplayOptions,
 ): Promise<void> {
-  const { replayed, lastDueAt } = await replayAll(api, filter, request);
-  if (json === true) {
-    printJson(replayedToWire({ replayed, lastDueAt, nextCursor: null }));
-    return;
-  }
-  const leftSeconds = lastDueAt === null ? 0 : (lastDueAt.getTime() - Date.now()) / 1000;
-  const until = leftSeconds > 1 ? `; the last is due in ${readableSeconds(leftSeconds)}` : '';
-  printLine(`${replayed} replayed${until}`);
+  const answers = await inBulk({
+    done: 'replayed',
+    call: (cursor) => api.replayDeadLetters(filter, { ...request, ...defined({ cursor }) }),
+    countOf: (answer) => answer.replayed,
+    countLeft: async () => (await api.listDeadLetters(filter, { limit: 1 })).totalCount,
+  });
+  printReplayed(answers, options);
 }
 
 function filterOf(options: FilterOptions): DeadLetterFilter {

@@ -1,5 +1,4 @@
-import { Option, type Command } from 'commander';
-import { taskStates, type TaskState } from '../../domain/task-state.js';
+import type { Command } from 'commander';
 import { taskPageToWire } from '../../protocol/tasks-wire.js';
 import type { ListedTask, ListInclude, TaskPage } from '../../protocol/tasks-api.js';
 import { defined } from '../../protocol/defined.js';
@@ -7,45 +6,39 @@ import { includeOption, limitOption } from '../options.js';
 import { printJson, printLine, printNote, printTable } from '../output.js';
 import { readableAge, readableState } from '../readable.js';
 import { remoteApi, withRemoteOptions, type RemoteOptions } from '../remote.js';
+import { taskFilterOf, withTaskFilter, type TaskFilterOptions } from '../task-filter.js';
+import {
+  cancelTasksCommand,
+  replayTasksCommand,
+  reprioritiseTasksCommand,
+} from './tasks-in-bulk.js';
 
-interface TasksCommandOptions extends RemoteOptions {
-  readonly status?: TaskState;
-  readonly queue?: string;
-  readonly type?: string;
-  readonly user?: string;
-  readonly workflow?: string;
-  readonly tag?: string;
-  readonly text?: string;
+interface ListOptions extends TaskFilterOptions, RemoteOptions {
   readonly limit: number;
   readonly cursor?: string;
   readonly include?: readonly ListInclude[];
 }
 
 export function tasksCommand(program: Command): void {
-  const command = program
+  const tasks = program
     .command('tasks')
-    .description('List tasks, newest first')
-    .addOption(new Option('--status <state>', 'only in this state').choices(taskStates))
-    .option('--queue <name>', 'only of this queue')
-    .option('--type <type>', 'only of this task type')
-    .option('--user <id>', 'only of this user')
-    .option('--workflow <id>', 'only of this workflow')
-    .option('--tag <tag>', 'only with this tag')
-    .option('--text <text>', 'only with this text in their parameters')
+    .description('List tasks, or change all that a filter meets');
+  const list = tasks
+    .command('list', { isDefault: true })
+    .description('List them, newest first')
     .addOption(limitOption(20))
     .option('--cursor <cursor>', 'where the last list ended')
     .addOption(includeOption());
-  withRemoteOptions(command).action(runTasks);
+  withRemoteOptions(withTaskFilter(list)).action(runList);
+  cancelTasksCommand(tasks);
+  replayTasksCommand(tasks);
+  reprioritiseTasksCommand(tasks);
 }
 
-async function runTasks(options: TasksCommandOptions): Promise<void> {
+async function runList(options: ListOptions): Promise<void> {
   const api = await remoteApi(options);
-  const { status, queue, type: taskType, user: userId, workflow: workflowId, tag } = options;
-  const { text, limit, cursor, include } = options;
-  const page = await api.listTasks(
-    defined({ status, queue, taskType, userId, workflowId, tag, text }),
-    defined({ limit, cursor, include }),
-  );
+  const { limit, cursor, include } = options;
+  const page = await api.listTasks(taskFilterOf(options), defined({ limit, cursor, include }));
   if (options.json === true) {
     printJson(taskPageToWire(page));
     return;
