@@ -118,7 +118,7 @@ export const failureRules = {
     twin: (threshold) => `${increase('sluice_leases_lapsed_total', '1m')} > ${threshold}`,
     look: [
       ['sluice workers', 'which workers are dead, and their host and version'],
-      ['sluice tasks --status queued', 'tasks that came back'],
+      ['sluice tasks list --status queued', 'tasks that came back'],
     ],
     act: [
       'Look at the logs of those workers: out of memory, killed, or cut off from the server.',

@@ -12,7 +12,7 @@ const explain = [
   'why one task does not run, and when it probably will',
 ] as const;
 const oldest = [
-  'sluice tasks --status queued',
+  'sluice tasks list --status queued',
   'tasks that wait; take the id of an old one',
 ] as const;
 const moreCapacity =
@@ -198,7 +198,7 @@ export const waitingRules = {
     value: ({ scheduledLateSeconds }) => scheduledLateSeconds,
     twin: (threshold) => `${gauge('sluice_scheduled_late_seconds')} > ${threshold}`,
     look: [
-      ['sluice tasks --status pending', 'tasks that wait for a time'],
+      ['sluice tasks list --status pending', 'tasks that wait for a time'],
       ['curl http://127.0.0.1:7700/readyz', 'whether this server serves'],
     ],
     act: [
