@@ -29,7 +29,6 @@ describe('checkServeConfig', () => {
         port: 7700,
         database: { kind: 'pglite', dataDir: '.sluice' },
         redisUrl: null,
-        waitForTurn: true,
         heartbeatIntervalMs: 10_000,
         leaseMs: 30_000,
         wakeOrder: 'spread',

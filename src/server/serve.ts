@@ -150,15 +150,23 @@ function refuseToBeReached(host: string): void {
 /** Health checks are open to strangers: which Redis it is, and what it said, is in the log. */
 const readyQueueAway = 'Redis does not answer, or refuses to. The log of the server says why.';
 
+/** Null: work is handed out. Without Redis the sentence is our own and names nobody. */
+function degradationOf(engine: Engine): string | null {
+  const trouble = engine.readyQueueTrouble();
+  if (trouble === null) return null;
+  return engine.leadership === null ? readyQueueAway : `${trouble}; another one takes over soon.`;
+}
+
 function healthOf(engine: Engine, asking: () => Asking | null): ServerHealth {
   return {
-    degradation: () => (engine.readyQueueTrouble() === null ? null : readyQueueAway),
+    degradation: () => degradationOf(engine),
     notes: () => {
       const isFailing = (asking()?.failure ?? null) !== null;
       return isFailing ? ['Asking for workers fails; GET /api/v1/scaling says why.'] : [];
     },
     async readiness() {
-      const isAway = engine.readyQueueTrouble() !== null;
+      // Between two leaders every call is answered nevertheless, and a load balancer should send them.
+      const isAway = engine.leadership === null && engine.readyQueueTrouble() !== null;
       const trouble = engine.databaseTrouble() ?? (isAway ? readyQueueAway : null);
       if (trouble !== null) return { ready: false, code: 'unavailable', reason: trouble };
       const reason = engine.notServing();

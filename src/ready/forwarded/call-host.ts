@@ -1,6 +1,6 @@
 import type { JsonValue } from '../../domain/json.js';
-import type { NoteAge, ReadyQueue, Taken, Window } from '../ready-queue.js';
-import type { ForwardedMethod } from './messages.js';
+import type { NoteAge, Place, ReadyQueue, Taken, Window } from '../ready-queue.js';
+import { received, type ForwardedMethod } from './messages.js';
 
 /** What the leader's feeder has to know of other processes' calls. */
 export interface HostedCalls {
@@ -25,6 +25,11 @@ export class CallHost {
   /** The arguments were JSON on the way: a method of the queue takes them as they are. */
   async run(method: ForwardedMethod, args: readonly JsonValue[]): Promise<JsonValue> {
     if (method === 'survey') return this.#survey();
+    if (method === 'leave') {
+      const [places] = args as unknown as readonly [readonly Place[]];
+      this.#hosted.onLeft(places);
+      return this.#queue.leave(places.map(received));
+    }
     const call = this.#queue[method].bind(this.#queue) as (
       ...given: readonly JsonValue[]
     ) => Promise<unknown>;
@@ -38,8 +43,7 @@ export class CallHost {
     if (method === 'take') {
       const { kind, entries } = answer as { kind: string; entries: readonly Taken[] };
       if (kind === 'taken') this.#hosted.onTaken(entries);
-    } else if (method === 'leave') this.#hosted.onLeft(first);
-    else if (method === 'offer') {
+    } else if (method === 'offer') {
       const { outcomes = [] } = answer as { outcomes?: readonly string[] };
       if (outcomes.includes('left')) {
         this.#hosted.onLeft(first.filter((_, index) => outcomes[index] === 'left'));

@@ -10,7 +10,13 @@ export class LeaderAwayError extends Error {
 /** Calls that may be without an answer; the next ones wait here, so that the mailbox stays small. */
 const mostUnderWay = 256;
 /** Longer than any call takes; a leader that is dead is replaced about as soon. */
-export const answerMs = 5_000;
+const answerMs = 5_000;
+const lookMs = 250;
+
+export interface CallPatience {
+  /** How long the answer is waited for; while the leader is silent, such a call is not even sent. */
+  readonly patienceMs?: number;
+}
 
 interface Call {
   readonly id: number;
@@ -18,6 +24,7 @@ interface Call {
   readonly args: readonly JsonValue[];
   readonly resolve: (value: JsonValue) => void;
   readonly reject: (error: Error) => void;
+  readonly patienceMs: number;
   sentMs: number;
 }
 
@@ -63,12 +70,19 @@ export class LeaderCalls {
     this.#giveUp(lost, 'another process leads by now');
   }
 
-  call(method: ForwardedMethod, args: readonly JsonValue[]): Promise<JsonValue> {
+  call(
+    method: ForwardedMethod,
+    args: readonly JsonValue[],
+    { patienceMs = answerMs }: CallPatience = {},
+  ): Promise<JsonValue> {
     if (this.#leader === null) return Promise.reject(new LeaderAwayError('no process leads'));
+    if (this.#isSilent && patienceMs < answerMs) {
+      return Promise.reject(new LeaderAwayError('the process that leads does not answer'));
+    }
     this.#lastId += 1;
     const id = this.#lastId;
     return new Promise((resolve, reject) => {
-      const call = { id, method, args, resolve, reject, sentMs: 0 };
+      const call = { id, method, args, resolve, reject, patienceMs, sentMs: 0 };
       if (this.#underWay.size < mostUnderWay) this.#send(call, this.#leader ?? '');
       else this.#waiting.push(call);
     });
@@ -107,7 +121,7 @@ export class LeaderCalls {
     const { id, method, args } = call;
     call.sentMs = performance.now();
     this.#underWay.set(id, call);
-    this.#timer ??= setTimeout(() => this.#look(), answerMs / 10).unref();
+    this.#lookLater();
     this.#post(leader, JSON.stringify(['call', id, method, args])).catch((error: unknown) => {
       if (this.#underWay.get(id) !== call) return;
       this.#underWay.delete(id);
@@ -116,17 +130,23 @@ export class LeaderCalls {
     });
   }
 
+  #lookLater(): void {
+    this.#timer ??= setTimeout(() => this.#look(), lookMs).unref();
+  }
+
   #look(): void {
     this.#timer = null;
-    const oldestMs = performance.now() - answerMs;
-    const late = [...this.#underWay.values()].filter(({ sentMs }) => sentMs <= oldestMs);
+    const nowMs = performance.now();
+    const late = [...this.#underWay.values()].filter(
+      ({ sentMs, patienceMs }) => nowMs - sentMs >= patienceMs,
+    );
     for (const { id } of late) this.#underWay.delete(id);
     if (late.length > 0) this.#isSilent = true;
     this.#giveUp(late, 'the process that leads does not answer');
     this.#sendWaiting();
-    if (this.#underWay.size > 0) {
-      this.#timer = setTimeout(() => this.#look(), answerMs / 10).unref();
-    }
+    if (this.#underWay.size > 0) this.#lookLater();
+    // Any answer ends the silence: somebody has to ask.
+    else if (this.#isSilent) this.call('missing', [[]]).catch(() => undefined);
   }
 
   #giveUp(calls: readonly Call[], why: string): void {

@@ -1,5 +1,6 @@
 import type { JsonValue } from '../../domain/json.js';
-import type { ReadyQueue } from '../ready-queue.js';
+import { lineStart } from '../left-line.js';
+import type { Position, ReadyQueue, WindowLook } from '../ready-queue.js';
 
 /** Calls that a process forwards to the leader. The others are the leader's own, or need no call. */
 export const forwardedMethods = [
@@ -48,6 +49,18 @@ export type Message =
   | readonly ['open']
   /** From a leader that gives its lease back: another process may take it at once. */
   | readonly ['vacant'];
+
+/** Before all others: JSON has no number for it. See `lineStart`. */
+type SentPosition = Omit<Position, 'eligibleAtMs'> & { readonly eligibleAtMs: number | null };
+
+export function received<At extends Position>(position: At): At {
+  const { eligibleAtMs } = position as SentPosition;
+  return eligibleAtMs === null ? { ...position, ...lineStart } : position;
+}
+
+export function receivedLook({ room, left }: WindowLook): WindowLook {
+  return { room, left: left && { ...left, from: received(left.from) } };
+}
 
 /** Null: another version of us sent it. */
 export function toMessage(value: JsonValue): Message | null {

@@ -14,16 +14,13 @@ import { ReplicaReadyQueue } from './replica-ready-queue.js';
 
 let database: TestDatabase;
 let db: Database;
-let boxes: readonly PgMailbox[];
 
 beforeAll(async () => {
   database = await createTestDatabase();
   db = await openPgDatabase({ url: database.url });
-  boxes = await Promise.all([openBox(), openBox()]);
 });
 
 afterAll(async () => {
-  await Promise.all(boxes.map((box) => box.close()));
   await db.close();
   await database.drop();
 });
@@ -42,22 +39,13 @@ interface Pair extends ReadyQueueUnderTest {
 /** What a follower sees. Only the leader restores. */
 async function make(): Promise<Pair> {
   const clock = new ManualClock();
-  const [leader, follower] = boxes.map((box) => {
-    // The boxes outlive the queues: they are opened once for all tests.
-    const mailbox = {
-      address: box.address,
-      delivery: box.delivery,
-      send: (to: string, text: string) => box.send(to, text),
-      receive: (listener: Parameters<PgMailbox['receive']>[0]) => box.receive(listener),
-      close: async () => undefined,
-    };
-    return new ReplicaReadyQueue({ mailbox, clock, log: silentLog });
-  });
-  if (leader === undefined || follower === undefined) throw new Error('there are two');
+  const leader = new ReplicaReadyQueue({ mailbox: await openBox(), clock, log: silentLog });
+  const follower = new ReplicaReadyQueue({ mailbox: await openBox(), clock, log: silentLog });
   leader.lead(() => true);
   follower.follow(leader.address);
   const queue = new Proxy<ReadyQueue>(follower, {
     get: (_, name: keyof ReadyQueue) => {
+      if (name === 'close') return () => Promise.all([follower.close(), leader.close()]);
       const of = name === 'beginRestore' || name === 'restore' ? leader : follower;
       return of[name].bind(of);
     },
@@ -95,6 +83,7 @@ describe('ReplicaReadyQueue', () => {
       { kind: 'rebuild' },
     );
     expect(follower.trouble()).toMatch(/No process leads/);
+    await Promise.all([follower.close(), leader.close()]);
   });
 
   it('R-CH12: a call under way ends when the leader changes', async () => {
@@ -103,6 +92,7 @@ describe('ReplicaReadyQueue', () => {
     const answer = follower.missing([]);
     follower.follow(null);
     expect(await answer).toEqual([]);
+    await Promise.all([follower.close(), leader.close()]);
   });
 
   it('R-CH12: more calls than may be under way wait for their turn, and keep their order', async () => {
@@ -120,6 +110,7 @@ describe('ReplicaReadyQueue', () => {
       count: 1_000,
     });
     expect(taken.kind === 'taken' && taken.entries.map(({ taskId }) => taskId)).toEqual(ids);
+    await pair.queue.close();
   });
 
   it('R-CH12: a wake that nobody heeds at the leader reaches the followers, and the bus all of them', async () => {
@@ -134,5 +125,6 @@ describe('ReplicaReadyQueue', () => {
     await until('both to hear', () => heard.length === 2);
     expect(heard).toContainEqual({ kind: 'said by the follower' });
     expect(heard).toContainEqual({ kind: 'said by the leader' });
+    await pair.queue.close();
   });
 });

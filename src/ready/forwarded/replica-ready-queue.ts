@@ -31,8 +31,8 @@ import type {
 } from '../ready-queue.js';
 import { WakeRelay } from '../wake-relay.js';
 import { CallHost, type HostedCalls } from './call-host.js';
-import { LeaderAwayError } from './leader-calls.js';
-import type { ForwardedMethod, ForwardedSurvey } from './messages.js';
+import { LeaderAwayError, type CallPatience } from './leader-calls.js';
+import { receivedLook, type ForwardedMethod, type ForwardedSurvey } from './messages.js';
 import { ReplicaLink } from './replica-link.js';
 
 export interface ReplicaReadyQueueOptions {
@@ -84,6 +84,11 @@ export class ReplicaReadyQueue implements ReadyQueue {
     });
   }
 
+  /** What this process holds counts for all. */
+  get leads(): boolean {
+    return this.#leads && this.#holdsLease();
+  }
+
   /** Under which the leader is known to the others: the holder of the lease. */
   get address(): string {
     return this.#link.address;
@@ -114,7 +119,7 @@ export class ReplicaReadyQueue implements ReadyQueue {
   lead(holdsLease: () => boolean): void {
     this.#leads = true;
     this.#holdsLease = holdsLease;
-    this.#link.lead(() => this.#leads && holdsLease());
+    this.#link.lead(() => this.leads);
   }
 
   /** Null: nobody leads, as far as this process knows. */
@@ -148,51 +153,55 @@ export class ReplicaReadyQueue implements ReadyQueue {
   }
 
   async offer(offers: readonly Offer[]): Promise<OfferAnswer> {
-    if (this.#leads) return this.#own.offer(offers);
-    return this.#ask('offer', [offers.map(toOffer)], { kind: 'rebuild' });
+    if (this.leads) return this.#own.offer(offers);
+    const patience = { patienceMs: offerPatienceMs };
+    return this.#ask('offer', [offers.map(toOffer)], { kind: 'rebuild' }, patience);
   }
 
   /** Only the leader: anywhere else a task could be taken by others before it is written. */
   async announce(newcomers: readonly Newcomer[]): Promise<readonly TaskId[]> {
-    if (!this.#leads || newcomers.length === 0) return [];
+    if (!this.leads || newcomers.length === 0) return [];
     // Who announced looks after one turn of the event loop and takes back what nobody took.
     void this.#link.announcing(afterTurns(2));
     return this.#own.announce(newcomers);
   }
 
   async feed(stretches: readonly Stretch[]): Promise<OfferAnswer> {
-    if (this.#leads) return this.#own.feed(stretches);
+    if (this.leads) return this.#own.feed(stretches);
     const told = stretches.map((one) => ({ ...one, offers: one.offers.map(toOffer) }));
     return this.#ask('feed', [told], { kind: 'rebuild' });
   }
 
   async leave(places: readonly Place[]): Promise<boolean> {
-    if (this.#leads) return this.#own.leave(places);
+    if (this.leads) return this.#own.leave(places);
     return this.#ask('leave', [places.map(toPlace)], false);
   }
 
   async look(windows: readonly Window[]): Promise<readonly WindowLook[]> {
-    if (this.#leads) return this.#own.look(windows);
-    return this.#ask('look', [windows.map(toWindow)], windows.map(closedLook));
+    if (this.leads) return this.#own.look(windows);
+    const looks = await this.#ask('look', [windows.map(toWindow)], windows.map(closedLook));
+    return looks.map(receivedLook);
   }
 
   async beginFeed(windows: readonly Window[]): Promise<readonly WindowLook[]> {
-    if (this.#leads) return this.#own.beginFeed(windows);
-    return this.#ask('beginFeed', [windows.map(toWindow)], windows.map(closedLook));
+    if (this.leads) return this.#own.beginFeed(windows);
+    const looks = await this.#ask('beginFeed', [windows.map(toWindow)], windows.map(closedLook));
+    return looks.map(receivedLook);
   }
 
   async listBehind(): Promise<readonly Window[]> {
-    if (this.#leads) return this.#own.listBehind();
+    if (this.leads) return this.#own.listBehind();
     return this.#ask('listBehind', [], []);
   }
 
   /** A lease that lapsed may be another process's: what is taken then is refused by its generation. */
   async take(request: TakeRequest): Promise<TakeAnswer> {
     if (request.count < 1) throw new RangeError('a take asks for one entry at least');
-    if (!this.#leads) return this.#ask('take', [request], { kind: 'rebuild' });
-    return this.#holdsLease() ? this.#own.take(request) : { kind: 'rebuild' };
+    if (this.leads) return this.#own.take(request);
+    return this.#ask('take', [request], { kind: 'rebuild' });
   }
 
+  /** While a lease is given back, what ends still counts for the last checkpoint. */
   async confirm(grants: readonly Grant[]): Promise<void> {
     if (this.#leads) return this.#own.confirm(grants);
     await this.#ask('confirm', [grants.map(toGrant)], null);
@@ -215,17 +224,17 @@ export class ReplicaReadyQueue implements ReadyQueue {
   }
 
   async configure(change: Configuration): Promise<Configured | null> {
-    if (this.#leads) return this.#own.configure(change);
+    if (this.leads) return this.#own.configure(change);
     return this.#ask('configure', [change], null);
   }
 
   async missing(taskIds: readonly TaskId[]): Promise<readonly TaskId[]> {
-    if (this.#leads) return this.#own.missing(taskIds);
+    if (this.leads) return this.#own.missing(taskIds);
     return this.#ask('missing', [taskIds], []);
   }
 
   async listOut(after: OutCursor | null, limit: number): Promise<OutStretch> {
-    if (this.#leads) return this.#own.listOut(after, limit);
+    if (this.leads) return this.#own.listOut(after, limit);
     return this.#ask('listOut', [after, limit], { entries: [], next: null });
   }
 
@@ -235,12 +244,12 @@ export class ReplicaReadyQueue implements ReadyQueue {
   }
 
   async live(queue: string): Promise<LiveQueue> {
-    if (this.#leads) return this.#own.live(queue);
+    if (this.leads) return this.#own.live(queue);
     return this.#ask('live', [queue], emptyLive);
   }
 
   async survey(noteAge: NoteAge): Promise<readonly SurveyedQueue[]> {
-    if (this.#leads) return this.#own.survey(noteAge);
+    if (this.leads) return this.#own.survey(noteAge);
     const empty: ForwardedSurvey = { queues: [], ages: [] };
     const { queues, ages } = await this.#ask('survey', [], empty);
     for (const age of ages) noteAge(...age);
@@ -248,7 +257,7 @@ export class ReplicaReadyQueue implements ReadyQueue {
   }
 
   async position(taskId: TaskId, limit: number): Promise<number | null> {
-    if (this.#leads) return this.#own.position(taskId, limit);
+    if (this.leads) return this.#own.position(taskId, limit);
     return this.#ask('position', [taskId, limit], null);
   }
 
@@ -280,15 +289,20 @@ export class ReplicaReadyQueue implements ReadyQueue {
     method: ForwardedMethod,
     args: readonly unknown[],
     whenAway: Answer,
+    patience: CallPatience = {},
   ): Promise<Answer> {
+    const { calls } = this.#link;
     try {
-      return (await this.#link.calls.call(method, args as readonly JsonValue[])) as Answer;
+      return (await calls.call(method, args as readonly JsonValue[], patience)) as Answer;
     } catch (error) {
       if (error instanceof LeaderAwayError) return whenAway;
       throw error;
     }
   }
 }
+
+/** Whoever submits waits for it; what is not offered is read from the line. */
+const offerPatienceMs = 1_000;
 
 const closedLook = (): WindowLook => ({ room: 0, left: null });
 

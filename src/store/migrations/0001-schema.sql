@@ -646,6 +646,8 @@ create table sluice.serving (
   holder uuid not null,
   ready_queue text not null check (ready_queue in ('memory', 'redis')),
   renewed_at timestamptz not null,
+  -- When this holder took the lease.
+  since timestamptz not null default now(),
   -- Which Redis it is that servers share, by a name that is kept in it.
   place text
 );
