@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { replicaStatus } from './replica-status.js';
 import type { Engine, OpenEngineOptions } from '../engine/open-engine.js';
 import { openEngine } from '../engine/open-engine.js';
 import { alertTarget } from '../engine/alerts.js';
@@ -164,13 +165,14 @@ function healthOf(engine: Engine, asking: () => Asking | null): ServerHealth {
       const isFailing = (asking()?.failure ?? null) !== null;
       return isFailing ? ['Asking for workers fails; GET /api/v1/scaling says why.'] : [];
     },
+    replica: () => replicaStatus(engine),
     async readiness() {
       // Between two leaders every call is answered nevertheless, and a load balancer should send them.
       const isAway = engine.leadership === null && engine.readyQueueTrouble() !== null;
       const trouble = engine.databaseTrouble() ?? (isAway ? readyQueueAway : null);
-      if (trouble !== null) return { ready: false, code: 'unavailable', reason: trouble };
+      if (trouble !== null) return { ready: false, reason: trouble };
       const reason = engine.notServing();
-      return reason === null ? { ready: true } : { ready: false, code: 'standby', reason };
+      return reason === null ? { ready: true } : { ready: false, reason };
     },
     async progress() {
       const stuck = await engine.stuckTask();

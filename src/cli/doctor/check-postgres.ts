@@ -54,6 +54,19 @@ async function checkFacts(db: Database): Promise<readonly Check[]> {
   ];
 }
 
+/** Without Redis one process leads the others. */
+export async function checkLeader(db: Queryable): Promise<Check> {
+  const { findLeader } = await import('../../store/leader.js');
+  const leader = await findLeader(db);
+  if (leader === null) return ok('leader', 'none: no process serves this database now');
+  if (leader.mode === 'redis') return ok('leader', 'none: servers share a ready queue in Redis');
+  const silentMs = Date.now() - leader.renewedAt.getTime();
+  const found = `${leader.holder} since ${leader.since.toISOString()}`;
+  if (silentMs < longestSilenceMs) return ok('leader', found);
+  const advice = 'If a process runs on this database, see its log. Else the next one leads.';
+  return warning('leader', `${found}, silent for ${Math.round(silentMs / 1000)} s`, advice);
+}
+
 async function checkPooling(url: string): Promise<Check> {
   const { findPooling } = await import('../../store/pooling.js');
   let pooling: Pooling;
@@ -69,7 +82,10 @@ async function checkPooling(url: string): Promise<Check> {
     case 'none':
       return ok('pooling', 'none: connections go to Postgres itself');
     case 'transaction':
-      return ok('pooling', 'by transaction: settings travel with each statement');
+      return ok(
+        'pooling',
+        'by transaction: settings travel with each statement, and without Redis mail between processes is polled for',
+      );
     case 'session':
       return ok('pooling', 'by session, or nobody shared a connection just now');
   }

@@ -1,5 +1,5 @@
 import type { JsonValue } from '../../domain/json.js';
-import type { NoteAge, Place, ReadyQueue, Taken, Window } from '../ready-queue.js';
+import type { NoteAge, Place, ReadyQueue, Taken, Wake, Window } from '../ready-queue.js';
 import { received, type ForwardedMethod } from './messages.js';
 
 /** What the leader's feeder has to know of other processes' calls. */
@@ -9,9 +9,17 @@ export interface HostedCalls {
   readonly onTaken: (entries: readonly Taken[]) => void;
 }
 
+export interface HostedAnswer {
+  /** What the call made takeable. */
+  readonly wakes: readonly Wake[];
+  readonly answer: Promise<JsonValue>;
+}
+
 /** The leader's side: does what other processes ask of the ready queue. */
 export class CallHost {
   readonly #queue: ReadyQueue;
+  /** Null: no call of another process runs. */
+  #wakes: Wake[] | null = null;
   #hosted: HostedCalls = { onLeft: () => undefined, onTaken: () => undefined };
 
   constructor(queue: ReadyQueue) {
@@ -22,8 +30,25 @@ export class CallHost {
     this.#hosted = hosted;
   }
 
+  /** True: the wake is of a call that runs just now, and is its caller's. */
+  caught(wake: Wake): boolean {
+    this.#wakes?.push(wake);
+    return this.#wakes !== null;
+  }
+
+  /** A method of the queue has told its wakes when it returns, before its answer. */
+  run(method: ForwardedMethod, args: readonly JsonValue[]): HostedAnswer {
+    const wakes: Wake[] = [];
+    this.#wakes = wakes;
+    try {
+      return { wakes, answer: this.#run(method, args) };
+    } finally {
+      this.#wakes = null;
+    }
+  }
+
   /** The arguments were JSON on the way: a method of the queue takes them as they are. */
-  async run(method: ForwardedMethod, args: readonly JsonValue[]): Promise<JsonValue> {
+  async #run(method: ForwardedMethod, args: readonly JsonValue[]): Promise<JsonValue> {
     if (method === 'survey') return this.#survey();
     if (method === 'leave') {
       const [places] = args as unknown as readonly [readonly Place[]];

@@ -1,6 +1,6 @@
 import type { JsonValue } from '../../domain/json.js';
 import { lineStart } from '../left-line.js';
-import type { Position, ReadyQueue, WindowLook } from '../ready-queue.js';
+import type { Position, ReadyQueue, Wake, WindowLook } from '../ready-queue.js';
 
 /** Calls that a process forwards to the leader. The others are the leader's own, or need no call. */
 export const forwardedMethods = [
@@ -45,6 +45,8 @@ export type Message =
   /** It does not lead, or not any more. */
   | readonly ['refused', number]
   | readonly ['bus', JsonValue]
+  /** From the leader: what a call of the recipient made takeable. It wakes its own first, and passes on the rest. */
+  | readonly ['wakes', readonly Wake[]]
   /** From the leader: its ready queue was filled anew and is open. */
   | readonly ['open']
   /** From a leader that gives its lease back: another process may take it at once. */

@@ -2,6 +2,7 @@ import type { JsonValue } from '../../domain/json.js';
 import type { Bus } from '../../runtime/bus.js';
 import type { Logger } from '../../runtime/log.js';
 import type { Mailbox } from '../../runtime/mailbox.js';
+import type { Wake } from '../ready-queue.js';
 import type { CallHost } from './call-host.js';
 import { LeaderAwayError, LeaderCalls } from './leader-calls.js';
 import { isForwarded, toMessage, type Message } from './messages.js';
@@ -15,6 +16,8 @@ export interface ReplicaEvents {
   readonly onVacant: () => void;
   /** Calls will be answered again, or the leader's ready queue was filled anew. */
   readonly onReturn: () => void;
+  /** What a call of this process made takeable. */
+  readonly onWakes: (wakes: readonly Wake[]) => void;
 }
 
 /**
@@ -152,6 +155,7 @@ export class ReplicaLink implements Bus {
       this.calls.failed(from, message[1], new LeaderAwayError('the process asked does not lead'));
     } else if (kind === 'bus') this.#hearBus(from, message[1]);
     else if (from !== this.calls.leader) return;
+    else if (kind === 'wakes') this.#events.onWakes(message[1]);
     else if (kind === 'open') this.#events.onReturn();
     else if (kind === 'vacant') this.#events.onVacant();
   }
@@ -185,7 +189,9 @@ export class ReplicaLink implements Bus {
       return;
     }
     this.#peers.set(from, performance.now());
-    this.#host.run(method, args).then(
+    const { wakes, answer } = this.#host.run(method, args);
+    if (wakes.length > 0) this.#send(from, ['wakes', wakes]);
+    answer.then(
       (value) => this.#send(from, ['answer', id, value]),
       (error: unknown) => {
         this.#log.error({ err: error, method }, 'a call of another process failed');

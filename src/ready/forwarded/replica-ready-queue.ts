@@ -72,6 +72,7 @@ export class ReplicaReadyQueue implements ReadyQueue {
     this.#host = new CallHost(this.#own);
     const events = {
       onVacant: () => this.#onVacant(),
+      onWakes: (wakes: readonly Wake[]) => this.#wakes.tell(wakes),
       onReturn: () => {
         for (const listener of this.#returns) listener();
       },
@@ -79,7 +80,7 @@ export class ReplicaReadyQueue implements ReadyQueue {
     this.#link = new ReplicaLink(mailbox, this.#host, events, log);
     this.#wakes = new WakeRelay(this.#link);
     this.#own.onWake((wake) => {
-      this.#wakes.tell([wake]);
+      if (!this.#host.caught(wake)) this.#wakes.tell([wake]);
       return wake.count;
     });
   }
