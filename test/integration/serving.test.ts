@@ -102,8 +102,8 @@ describeOnPostgres('who serves', (server) => {
     expect(second.status).toBe('completed');
 
     const afar = await TestWorker.register(submitting);
-    expect(await refusal(afar.look())).toBe('standby');
-    expect(await refusal(afar.look(1, { waitMs: 1_000 }))).toBe('standby');
+    expect(await refusal(afar.look())).toBe('unavailable');
+    expect(await refusal(afar.look(1, { waitMs: 1_000 }))).toBe('unavailable');
   });
 
   it('R-CH12: what is submitted while no process leads starts when one does', async () => {
@@ -189,7 +189,7 @@ describeOnPostgres('who serves', (server) => {
     const polls = Array.from({ length: 10 }, () => refusal(worker.look(1, { waitMs: 60_000 })));
     await engine.submit({ taskType: 'noop', queue: 'elsewhere' });
     await engine.close();
-    expect(new Set(await Promise.all(polls))).toEqual(new Set(['standby']));
+    expect(new Set(await Promise.all(polls))).toEqual(new Set(['unavailable']));
     const next = await server().open({ settings: quickTurns });
     expect(leads(next)).toBe(true);
   });

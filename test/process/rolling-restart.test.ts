@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { Agent, request, type IncomingMessage } from 'node:http';
+import { Client } from 'pg';
 import { expect, inject, it } from 'vitest';
 import { startCli, type CliProcess } from '../support/cli.js';
 import { createTestDatabase } from '../support/postgres.js';

@@ -6,6 +6,8 @@ import { failed, ok, warning, type Check } from './check.js';
 
 const leastVersion = 15;
 const tolerableSkewMs = 1_000;
+/** A leader renews its lease every two seconds. */
+const longestSilenceMs = 10_000;
 
 export async function checkPostgres(url: string): Promise<readonly Check[]> {
   const { openDatabase } = await import('../../engine/open-engine.js');
@@ -24,6 +26,7 @@ export async function checkPostgres(url: string): Promise<readonly Check[]> {
       await checkRights(db),
       await checkSchema(db),
       await checkClock(db),
+      ...(await checkLeader(db)),
     ];
   } finally {
     await db.close();
@@ -55,7 +58,14 @@ async function checkFacts(db: Database): Promise<readonly Check[]> {
 }
 
 /** Without Redis one process leads the others. */
-export async function checkLeader(db: Queryable): Promise<Check> {
+async function checkLeader(db: Database): Promise<readonly Check[]> {
+  const { latestVersion, schemaVersion } = await import('../../store/migrate.js');
+  // An older schema does not say since when.
+  if ((await schemaVersion(db)) !== latestVersion) return [];
+  return [await judgeLeader(db)];
+}
+
+async function judgeLeader(db: Database): Promise<Check> {
   const { findLeader } = await import('../../store/leader.js');
   const leader = await findLeader(db);
   if (leader === null) return ok('leader', 'none: no process serves this database now');

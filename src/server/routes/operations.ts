@@ -72,7 +72,7 @@ export function operationRoutes(app: App, { health, metrics, doors, drain }: Rou
       const readiness = await health.readiness();
       if (!readiness.ready) throw new SluiceError('unavailable', readiness.reason);
       const replica = health.replica?.() ?? null;
-      return { status: 'ready', ...(replica === null ? {} : { replica }) };
+      return { status: 'ready' as const, ...(replica === null ? {} : { replica }) };
     },
   );
 
