@@ -6,8 +6,7 @@ import type { CalledApi } from '../protocol/called-api.js';
 import type { TaskEvent } from '../protocol/events.js';
 
 export type Readiness =
-  | { readonly ready: true }
-  | { readonly ready: false; readonly reason: string };
+  { readonly ready: true } | { readonly ready: false; readonly reason: string };
 
 /** As `/readyz` tells it. */
 export interface ReplicaStatus {

@@ -3,6 +3,7 @@ import type { JsonValue } from '../domain/json.js';
 import { silentLog, type Logger } from '../runtime/log.js';
 import type { Mailbox, MailListener } from '../runtime/mailbox.js';
 import type { Queryable } from './database.js';
+import { translate } from './failures.js';
 import { collectLetters, postLetters, type Letter, type ReceivedLetter } from './mail.js';
 import { MailBell } from './mail-bell.js';
 
@@ -66,7 +67,7 @@ export class PgMailbox implements Mailbox {
       recipient: this.address,
       ring: () => this.#collectSoon(),
       onError: (error) => {
-        this.#log.warn({ err: error }, 'the connection that listens for mail was lost');
+        this.#log.debug({ err: translate(error) }, 'the connection that listens for mail was lost');
         this.#lookIn(lostBellLookMs);
       },
     });

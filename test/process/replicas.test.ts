@@ -82,7 +82,11 @@ describe('three processes on one Postgres, without Redis', () => {
   const listRuns = () => ask<Run>('select * from public.runs order by started_ms');
 
   async function untilCompleted(total: number): Promise<void> {
-    await until(`${total} tasks to complete`, async () => (await countCompleted()) >= total, patiently);
+    await until(
+      `${total} tasks to complete`,
+      async () => (await countCompleted()) >= total,
+      patiently,
+    );
     expect(await countCompleted()).toBe(total);
     expect(await count('select count(*) from sluice.tasks')).toBe(0);
   }

@@ -60,6 +60,8 @@ async function checkFacts(db: Database): Promise<readonly Check[]> {
 /** Without Redis one process leads the others. */
 async function checkLeader(db: Database): Promise<readonly Check[]> {
   const { latestVersion, schemaVersion } = await import('../../store/migrate.js');
+  const { findRightsProblem } = await import('../../store/database-rights.js');
+  if ((await findRightsProblem(db, 'read')) !== null) return [];
   // An older schema does not say since when.
   if ((await schemaVersion(db)) !== latestVersion) return [];
   return [await judgeLeader(db)];

@@ -79,9 +79,9 @@ describe('ReplicaReadyQueue', () => {
     leader.follow(null);
     expect(await follower.offer([task])).toEqual({ kind: 'rebuild' });
     follower.follow(null);
-    expect(await follower.take({ taskTypes: null, capabilities: [], queues: null, count: 1 })).toEqual(
-      { kind: 'rebuild' },
-    );
+    expect(
+      await follower.take({ taskTypes: null, capabilities: [], queues: null, count: 1 }),
+    ).toEqual({ kind: 'rebuild' });
     expect(follower.trouble()).toMatch(/No process leads/);
     await Promise.all([follower.close(), leader.close()]);
   });
