@@ -122,7 +122,7 @@ export class Feeder {
     // A process that only submits leaves it to the lap over the line.
     if (this.#wake === null) return;
     this.#unoffered.add(offers);
-    this.#wake?.();
+    this.#wake();
   }
 
   /** Something is due in `delayMs`, sooner than the next look may be. */

@@ -1,4 +1,4 @@
-import pg from 'pg';
+import type pg from 'pg';
 
 import { mailChannel } from './mail.js';
 import { PgHosts } from './pg-hosts.js';

@@ -31,7 +31,7 @@ const closeMs = 1_000;
 interface Message {
   readonly to: string;
   readonly text: string;
-  readonly settle: (error: unknown) => void;
+  readonly settle: (error: Error | null) => void;
 }
 
 /**
@@ -89,9 +89,9 @@ export class PgMailbox implements Mailbox {
 
   send(to: string, text: string): Promise<void> {
     return new Promise((resolve, reject) => {
-      const settle = (error: unknown): void => {
+      const settle = (error: Error | null): void => {
         if (error === null) resolve();
-        else reject(error instanceof Error ? error : new Error(String(error)));
+        else reject(error);
       };
       this.#outbox.push({ to, text, settle });
       if (this.#isPosting) return;
@@ -120,11 +120,11 @@ export class PgMailbox implements Mailbox {
   async #post(): Promise<void> {
     while (this.#outbox.length > 0) {
       const batch = this.#nextBatch();
-      let failure: unknown = null;
+      let failure: Error | null = null;
       try {
         await postLetters(this.#options.db, this.address, lettersOf(batch));
       } catch (error) {
-        failure = error;
+        failure = new Error('mail could not be posted', { cause: error });
       }
       for (const { settle } of batch) settle(failure);
       if (this.#delivery === 'poll') this.#quicken();

@@ -131,7 +131,8 @@ export class LeaderCalls {
   }
 
   #lookLater(): void {
-    this.#timer ??= setTimeout(() => this.#look(), lookMs).unref();
+    if (this.#timer !== null) return;
+    this.#timer = setTimeout(() => this.#look(), lookMs).unref();
   }
 
   #look(): void {
