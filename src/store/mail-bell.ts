@@ -1,5 +1,6 @@
 import type pg from 'pg';
 
+import { translate } from './failures.js';
 import { mailChannel } from './mail.js';
 import { PgHosts } from './pg-hosts.js';
 import { findPooling } from './pooling.js';
@@ -58,18 +59,23 @@ export class MailBell {
     if (this.#client !== null) await this.#drop(this.#client);
   }
 
+  /** Tries each host once. */
   async #connect(): Promise<pg.Client> {
-    const host = this.#hosts.preferred;
-    const HostClient = this.#hosts.clientClass();
-    const client = new HostClient({ application_name: 'sluice', keepAlive: true });
-    client.on('error', (error: Error) => this.#lost(client, error));
-    try {
-      await client.connect();
-      this.#hosts.succeeded(client);
-      return client;
-    } catch (error) {
-      this.#hosts.failed(host, error);
-      throw error;
+    for (let tries = 1; ; tries++) {
+      const host = this.#hosts.preferred;
+      const HostClient = this.#hosts.clientClass();
+      const client = new HostClient({ application_name: 'sluice', keepAlive: true });
+      client.on('error', (error: Error) => this.#lost(client, error));
+      try {
+        await client.connect();
+        await refuseStandby(client);
+        this.#hosts.succeeded(client);
+        return client;
+      } catch (error) {
+        client.end().catch(() => undefined);
+        this.#hosts.failed(host, error);
+        if (tries >= this.#hosts.count) throw translate(error);
+      }
     }
   }
 
@@ -120,6 +126,14 @@ export class MailBell {
     const ended = client.end().catch(() => undefined);
     await Promise.race([ended, new Promise((resolve) => setTimeout(resolve, 1_000).unref())]);
   }
+}
+
+/** Nobody can listen there. */
+async function refuseStandby(client: pg.Client): Promise<void> {
+  const { rows } = await client.query<{ standby: boolean }>(
+    'select pg_is_in_recovery() as standby',
+  );
+  if (rows[0]?.standby === true) throw new Error('the host is a standby, where LISTEN cannot work');
 }
 
 /** A pooler names a process of its own, not that of Postgres. In session mode the connection is ours nevertheless. */
