@@ -1,5 +1,7 @@
 import type { EngineContext } from './context.js';
-import type { KnownLeader } from './serving-turn.js';
+import type { Leader } from '../store/leader.js';
+
+export type KnownLeader = Pick<Leader, 'holder' | 'since'>;
 
 export interface LeadershipView {
   /** Whether this process leads. */

@@ -3,13 +3,12 @@ import {
   leaveServing,
   renewServing,
   takeServing,
-  type ReadyQueueMode,
   type SeenTurn,
   type ServingAnswer,
 } from '../store/serving.js';
-import { findLeader, type Leader } from '../store/leader.js';
+import { findLeader, type ReadyQueueMode } from '../store/leader.js';
 import { instant, type EngineContext, type EngineMode } from './context.js';
-import type { Role } from './serving.js';
+import type { KnownLeader } from './leadership.js';
 
 /** Looks in one renewal interval. */
 const looksWhenOverdue = 8;
@@ -21,8 +20,6 @@ export interface ServingTurnOptions {
   /** At every look that finds the lease in other hands; null: nobody holds it. */
   readonly onOther: (leader: KnownLeader | null) => void;
 }
-
-export type KnownLeader = Pick<Leader, 'holder' | 'since'>;
 
 /**
  * The ready queue in memory belongs to one process at a time, the leader, which holds a lease row. This one
@@ -46,11 +43,12 @@ export class ServingTurn {
   /** Why it could not begin when it was its turn last. */
   #failure: string | null = null;
 
-  constructor(context: EngineContext, role: Role, options: ServingTurnOptions) {
+  /** `mayTake`: false for a process that only wants to know who leads. */
+  constructor(context: EngineContext, mayTake: boolean, options: ServingTurnOptions) {
     this.#context = context;
     this.#options = options;
     this.#holder = context.replicas?.address ?? randomUUID();
-    this.#mayTake = role === 'serve';
+    this.#mayTake = mayTake;
   }
 
   /** Null while it serves; else why not, for people. */
@@ -97,7 +95,7 @@ export class ServingTurn {
     this.#mayTake = false;
   }
 
-  /** Resolves when what its turn began has begun, or failed to; at once while standing by. */
+  /** Resolves when what its turn began has begun, or failed to; at once where another one leads. */
   begun(): Promise<void> {
     return this.#beginning;
   }

@@ -105,7 +105,7 @@ export class Serving {
     this.leadership = new Leadership(context);
     const isConcerned = role === 'serve' || context.replicas !== undefined;
     this.#turn = isConcerned
-      ? new ServingTurn(context, role, {
+      ? new ServingTurn(context, role === 'serve', {
           begin: () => this.#beginLeading(),
           end: (isLeaving) => this.#endLeading(isLeaving),
           onOther: (leader) => {

@@ -64,9 +64,8 @@ export interface ServeConfig {
   readonly database:
     | { readonly kind: 'pglite'; readonly dataDir?: string }
     | { readonly kind: 'postgres'; readonly url: string; readonly poolSize?: number };
-  /** Null: the ready queue is in memory, and one process serves at a time. */
+  /** Null: the ready queue is in memory, of the one process or of the leader. */
   readonly redisUrl: string | null;
-  /** False: refuse to start when another process serves, instead of standing by. */
   readonly heartbeatIntervalMs: number;
   readonly leaseMs: number;
   readonly wakeOrder: 'spread' | 'concentrate';

@@ -80,7 +80,7 @@ export async function proveHearing(
   return { hearingMs: row.hearing_ms, sinceLastMs: row.since_last_ms, locked: row.locked };
 }
 
-/** Whether another server, serving or standing by, has proven lately that it can write. */
+/** Whether another server, of any kind, has proven lately that it can write. */
 export async function isAnotherHearing(
   db: Queryable,
   serverId: string,

@@ -1,5 +1,6 @@
 import type { Queryable } from './database.js';
-import type { ReadyQueueMode } from './serving.js';
+
+export type ReadyQueueMode = 'memory' | 'redis';
 
 /** Who holds the lease on serving. */
 export interface Leader {

@@ -1,7 +1,5 @@
 import type { Instant, Queryable } from './database.js';
-import { findLeader } from './leader.js';
-
-export type ReadyQueueMode = 'memory' | 'redis';
+import { findLeader, type ReadyQueueMode } from './leader.js';
 
 export type ServingAnswer =
   | { readonly kind: 'serving' }
