@@ -63,9 +63,13 @@ export function spent(shape: BucketShape, level: number, cost: number): number {
 /** What was reserved and not used comes back, up to the capacity; what was used besides is owed. */
 export function settled(shape: BucketShape, level: number, reserved: number, used: number): number {
   const { token, capacity } = shape;
-  // What costs more was granted when the bucket was full, and took no more than this.
-  const taken = Math.min(reserved, (capacity + deepestDebt(shape)) / token);
+  const taken = takenAtMost(shape, reserved);
   return atLeastDeepest(shape, level, Math.min(capacity, level + (taken - used) * token));
+}
+
+/** What a task of this cost takes, in tokens: one that costs more is granted when the bucket is full. */
+export function takenAtMost(shape: BucketShape, cost: number): number {
+  return Math.min(cost, (shape.capacity + deepestDebt(shape)) / shape.token);
 }
 
 const longestDebtMs = 3_600_000;
