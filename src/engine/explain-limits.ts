@@ -37,16 +37,19 @@ export function shortReasons({ cost }: { readonly cost: Cost }, now: LimitsNow):
   }));
 }
 
-/** Nothing overtakes the first task of a queue that waits for its tokens. */
+/** Nothing overtakes the first task of a queue that waits for its tokens. Which one that is, and what it costs, may be secret. */
 export function heldUpReasons(
   task: { readonly taskId: TaskId },
   head: Waiting | null,
   now: LimitsNow,
+  isSecret: boolean,
 ): WaitReason[] {
   if (head === null || head.taskId === task.taskId) return [];
   return shortOf(head.cost, now).map(({ detail, ...until }) => ({
     kind: 'rate_limit',
-    detail: `Task ${head.taskId} comes before it, is not overtaken, and costs ${detail}.`,
+    detail: isSecret
+      ? 'Another task comes before it, is not overtaken, and waits for a limit.'
+      : `Task ${head.taskId} comes before it, is not overtaken, and costs ${detail}.`,
     ...until,
   }));
 }

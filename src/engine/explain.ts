@@ -1,5 +1,6 @@
 import { closed, settingsUnder, type Circuit } from '../domain/circuit.js';
 import { circuitText } from '../domain/circuit-text.js';
+import { unconfined } from '../domain/confinement.js';
 import type { TaskId } from '../domain/ids.js';
 import type { Lane } from '../domain/lane.js';
 import { canDo } from '../domain/offer.js';
@@ -46,7 +47,7 @@ export class Explain {
     this.#live = live;
   }
 
-  async explainTask(taskId: TaskId): Promise<Explanation> {
+  async explainTask(taskId: TaskId, { owner } = unconfined): Promise<Explanation> {
     const task = await this.#read.getTask(taskId, false);
     const { status } = task;
     if (hasEnded(status) || isLeased(status)) {
@@ -76,7 +77,7 @@ export class Explain {
       ...pauseReason(now),
       ...circuitReason(now),
       ...concurrencyReason(now),
-      ...(isInLine ? await this.#limitReasons(task, workers, now) : []),
+      ...(isInLine ? await this.#limitReasons(task, workers, now, owner !== null) : []),
       ...workerReason(task, workers, now.nowMs),
       ...positionReason(queue, queuePosition),
     ];
@@ -109,6 +110,7 @@ export class Explain {
     task: TaskView,
     workers: readonly WorkerView[],
     now: LimitsNow,
+    hidesOthers: boolean,
   ): Promise<WaitReason[]> {
     if (now.buckets.length === 0) return [];
     const { db } = this.#context;
@@ -116,7 +118,10 @@ export class Explain {
     // What nobody can do is never looked at, and holds up nothing.
     const taken = heads.filter(({ lane }) => workers.some((worker) => canDo(worker, lane)));
     const head = firstOf(taken, now.settings.ageing);
-    return [...shortReasons({ cost: task.cost ?? {} }, now), ...heldUpReasons(task, head, now)];
+    return [
+      ...shortReasons({ cost: task.cost ?? {} }, now),
+      ...heldUpReasons(task, head, now, hidesOthers),
+    ];
   }
 
   /** In line behind all that the ready queue holds of its window. */

@@ -407,6 +407,28 @@ describe('a key that is confined to its own tasks', () => {
     expect([followed.status, codeOf(followed)]).toEqual([403, 'forbidden']);
   });
 
+  it('R-AD6: learns why its task waits, and nothing of the task that is in its way', async () => {
+    const [mine, other] = [
+      await keyOf(['submit', 'read'], { ownTasks: true }),
+      await keyOf(['submit', 'read'], { ownTasks: true }),
+    ];
+    const queue = 'in-the-way';
+    const limits = [{ unit: 'tokens', rate: 1_000, per_seconds: 3_600, burst: 1_000 }];
+    await http().call({ method: 'PUT', url: `/api/v1/queues/${queue}`, body: { limits } });
+    const worker = await asAdmin.register();
+    await submitWith(other, { queue, cost: { tokens: 1_000 } });
+    const poll = { available_capacity: 1, queues: [queue] };
+    await http().call(post(`/internal/workers/${worker}/poll`, poll));
+    const dear = await submitWith(other, { queue, cost: { tokens: 777 } });
+    const waiting = await submitWith(mine, { queue, cost: { tokens: 1 } });
+    const counted = await http().call({ url: '/api/v1/tasks/count' }, mine);
+    expect(counted.json()).toMatchObject({ count: 1, scanned: 1 });
+    const explained = await http().call({ url: `/api/v1/tasks/${waiting}/explain` }, mine);
+    expect(explained.body).toContain('Another task comes before it');
+    expect(explained.body).not.toContain(dear);
+    expect(explained.body).not.toContain('777');
+  });
+
   it('R-AD6: reaches a task still after a worker completed it', async () => {
     const mine = await keyOf(['submit', 'read'], { ownTasks: true });
     const queue = 'own-completed';

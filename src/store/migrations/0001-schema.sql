@@ -1138,9 +1138,14 @@ create table sluice.counting_processes (
   written_at timestamptz not null
 );
 
+-- A sum stands still at 4 * 10^18 or more: costs of 10^12 a task would be beyond a bigint else, and no row would be
+-- summed up any more.
 create function sluice.add_counts(a bigint[], b bigint[]) returns bigint[]
 language sql immutable parallel safe as $$
-  select array_agg(coalesce(x, 0) + coalesce(y, 0) order by position)
+  select array_agg(
+    least(coalesce(x, 0), 4000000000000000000) + least(coalesce(y, 0), 4000000000000000000)
+    order by position
+  )
   from unnest(a, b) with ordinality as pair (x, y, position)
 $$;
 
