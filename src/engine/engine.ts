@@ -263,7 +263,9 @@ export class Engine implements SluiceApi {
 
   /** Those that a worker registered for; null: every queue. */
   async queuesOf(workerId: WorkerId): Promise<readonly string[] | null> {
-    return (await refusing(this.#parts.fleet.get(workerId))).offer.queues ?? null;
+    const { fleet } = this.#parts;
+    const worker = await refusing(fleet.get(workerId));
+    return (await refusing(fleet.offerOf(worker))).queues ?? null;
   }
 
   /** Those that it reaches and that have tasks; when there are very many, others each time. */

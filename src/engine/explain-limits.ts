@@ -54,14 +54,13 @@ export function heldUpReasons(
   }));
 }
 
-/** Of the first tasks of all windows the one that is taken first. */
-export function firstOf(heads: readonly ReadyRow[], ageing: Ageing): ReadyRow | null {
+/** The first tasks of all windows, in the order in which they are taken. */
+export function inOrder(heads: readonly ReadyRow[], ageing: Ageing): ReadyRow[] {
   const rank = ({ priority, ageMs }: ReadyRow) =>
     rankOf(effectivePriority(priority, ageMs, ageing));
-  const [first] = heads.toSorted(
+  return heads.toSorted(
     (a, b) => rank(a) - rank(b) || a.eligibleAtMs - b.eligibleAtMs || a.seq - b.seq,
   );
-  return first ?? null;
 }
 
 /** A misspelt unit is no mistake that could be refused: a limit for it may come later. */

@@ -987,6 +987,11 @@ create table sluice.workers (
   -- Attempts in a row, up to the last one.
   consecutive_failures integer not null default 0,
   drain_requested_at timestamptz,
+  -- Of its capabilities, task types and queues: equal for workers that can do the same, so that they are grouped without
+  -- reading what they name. Null: like no other.
+  offer_hash uuid,
+  -- What these names take in memory, about.
+  offer_weight integer not null default 0,
   constraint workers_status_known check (status in ('active', 'draining', 'dead'))
 ) with (fillfactor = 50);
 
