@@ -7,7 +7,7 @@ import {
   type MeasuredStretch,
   type WantedStretch,
 } from '../store/line-stretches.js';
-import { eachGivingWay } from '../runtime/giving-way.js';
+import { eachInTurns } from '../runtime/turns.js';
 import { WindowMap } from './windows.js';
 
 interface LeftCountsOptions {
@@ -79,7 +79,7 @@ export class LeftCounts {
   /** In this order they are counted anew. */
   async longestUnseenFirst(windows: readonly Window[]): Promise<readonly Window[]> {
     const seen: { readonly window: Window; readonly round: number }[] = [];
-    await eachGivingWay(windows, (window) => {
+    await eachInTurns(windows, (window) => {
       seen.push({ window, round: this.#known.get(window)?.round ?? 0 });
     });
     return seen.sort((a, b) => a.round - b.round).map(({ window }) => window);
@@ -109,7 +109,7 @@ export class LeftCounts {
       await this.#measure(cut.map(({ window, known }) => tailOf(window, known)));
     }
     let isWhole = true;
-    await eachGivingWay(behind, ({ window }) => {
+    await eachInTurns(behind, ({ window }) => {
       isWhole &&= this.#known.get(window)?.isWhole === true;
     });
     return isWhole;
@@ -118,7 +118,7 @@ export class LeftCounts {
   /** Lines that are no longer left are forgotten. */
   async #keep(behind: readonly BehindWindow[]): Promise<void> {
     const kept = new WindowMap<LeftCount>();
-    await eachGivingWay(behind, ({ window }) => {
+    await eachInTurns(behind, ({ window }) => {
       const known = this.#known.get(window);
       if (known !== undefined) kept.set(window, known);
     });

@@ -3,7 +3,7 @@ import { addAges, urgencyOf } from '../domain/line-segments.js';
 import { effectivePriority, priorities, type Priority } from '../domain/priority.js';
 import { lineStart } from '../ready/left-line.js';
 import type { HeldBackBy, SurveyedQueue, Waiting, Window } from '../ready/ready-queue.js';
-import { eachGivingWay } from '../runtime/giving-way.js';
+import { eachInTurns } from '../runtime/turns.js';
 import { findWindows } from '../store/line-stretches.js';
 import { approximateNow, type EngineContext } from './context.js';
 import { LeftCounts, type BehindWindow } from './left-counts.js';
@@ -97,7 +97,7 @@ export class Line {
     const isWhole = await this.#left.refresh(behind);
     const queues = new Map(surveyed.map((one) => [one.queue, withoutBacklog(one)]));
     const nowMs = approximateNow(this.#context).getTime();
-    await eachGivingWay(behind, ({ window }) => this.#addLeft(queues, window, ages, nowMs));
+    await eachInTurns(behind, ({ window }) => this.#addLeft(queues, window, ages, nowMs));
     return { queues, ages, isWhole, ...totals(queues.values()) };
   }
 

@@ -23,3 +23,19 @@ export async function inTurns<Result>(steps: Iterator<void, Result>): Promise<Re
     await giveTurn();
   }
 }
+
+/** Does the same with each, as many as there may be. */
+export function eachInTurns<Item>(items: Iterable<Item>, act: (item: Item) => void): Promise<void> {
+  return inTurns(steps(items, act));
+}
+
+const itemsInStep = 100;
+
+function* steps<Item>(items: Iterable<Item>, act: (item: Item) => void): Generator<void, void> {
+  let done = 0;
+  for (const item of items) {
+    act(item);
+    done += 1;
+    if (done % itemsInStep === 0) yield;
+  }
+}
