@@ -91,7 +91,7 @@ export class Server {
     });
     const log = complaining(options.onComplaint);
     const context = contextOf(this.db, this.ready, random, log);
-    this.#engine = stage.time.owned(this, () => new Engine(context, 'serve', () => undefined));
+    this.#engine = stage.time.owned(this, () => new Engine(context, 'serve'));
   }
 
   get isOpen(): boolean {
@@ -173,7 +173,7 @@ interface LogLine {
 }
 
 const errorLevel = 50;
-const takenOver = 'another process took over while this one was away; standing by';
+const takenOver = 'another process took over while this one was away';
 
 /** An error that no outage explains is a bug. */
 function complaining(onComplaint: (sentence: string) => void): Logger {

@@ -32,7 +32,6 @@ export interface Ask<Answer> {
 /** What a client may be told when others were quicker, or when something is away. */
 const expectedRefusals: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'unavailable',
-  'standby',
   'lease_lost',
   'worker_unknown',
   'task_ended',

@@ -21,5 +21,5 @@ export async function outlastingOutages<Answer>(
 }
 
 function isOutage(error: unknown): boolean {
-  return error instanceof SluiceError && (error.code === 'unavailable' || error.code === 'standby');
+  return error instanceof SluiceError && error.code === 'unavailable';
 }

@@ -22,9 +22,9 @@ export interface OpenOptions {
   readonly dataDir?: string;
   /** A Postgres server instead of the embedded one. */
   readonly databaseUrl?: string;
-  /** With a Postgres server: several processes serve at once, from one ready queue in Redis. */
+  /** With a Postgres server: the ready queue is in Redis, and no process leads. */
   readonly redisUrl?: string;
-  /** `submit`: submits, reads and cancels, any number of processes at once; another one serves. */
+  /** `submit`: submits, reads and cancels; it hands out nothing and never leads. */
   readonly role?: 'serve' | 'submit';
   /** For how many days tasks that completed, failed or were cancelled are kept. Default 7. */
   readonly retainEndedDays?: number;

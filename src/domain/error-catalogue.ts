@@ -34,7 +34,6 @@ export const errorTitles: Readonly<Record<ErrorCode, string>> = {
   headers_too_large: 'The headers are too large',
   internal: 'Something went wrong on our side',
   unavailable: 'A service we depend on is away; try again',
-  standby: 'This server stands by; another one serves',
 };
 
 /** What the docs, and the problem documents on the wire, say of a code. */

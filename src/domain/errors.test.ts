@@ -20,7 +20,7 @@ describe('the error catalogue', () => {
 
   it('R-AD7: blames only outages and bugs on the server', () => {
     const ours = codes.filter((code) => errorCatalogue[code].status >= 500);
-    expect(ours.sort()).toEqual(['internal', 'standby', 'unavailable']);
+    expect(ours.sort()).toEqual(['internal', 'unavailable']);
   });
 });
 

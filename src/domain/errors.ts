@@ -32,7 +32,6 @@ export const errorStatuses = {
   headers_too_large: 431,
   internal: 500,
   unavailable: 503,
-  standby: 503,
 } as const satisfies Record<string, number>;
 
 export type ErrorCode = keyof typeof errorStatuses;

@@ -31,6 +31,12 @@ export function laneKey({ queue, taskType, capabilities }: Lane): string {
   return [queue, taskType, capabilities.join('\t')].join('\n');
 }
 
+/** The lane of a `laneKey`. */
+export function laneOf(key: string): Lane {
+  const [queue = '', taskType = '', joined = ''] = key.split('\n');
+  return { queue, taskType, capabilities: joined === '' ? [] : joined.split('\t') };
+}
+
 /** Lanes of one type and one capability set, whatever their queue: a worker can do all or none. */
 export function routingGroupKey(lane: Omit<Lane, 'queue'>): string {
   return `${lane.taskType}\n${lane.capabilities.join('\t')}`;

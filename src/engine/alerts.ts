@@ -94,7 +94,7 @@ export class Alerts {
     const { intervalMs, tells } = this.options ?? { intervalMs: Infinity, tells: false };
     const { db, mode } = this.#context;
     const leaseMs = Math.max(leastLeaseMs, 3 * intervalMs);
-    const taking = { evaluator: this.#evaluator, leaseMs, isAlone: mode === 'memory' };
+    const taking = { evaluator: this.#evaluator, leaseMs, isAlone: mode !== 'redis' };
     const turn = await takeEvaluatingTurn(db, taking, instant(this.#context));
     if (turn !== null) await this.#evaluate(turn, tells);
     return intervalMs;

@@ -104,9 +104,9 @@ export class Cancel {
     tell(this.#context, { taskId, queue, taskType, priority, ...move, ...end });
   }
 
-  /** With Redis the server that its worker polls hears of it, whichever that is. */
+  /** Where several processes serve, the one that its worker polls hears of it, whichever that is. */
   #isKnown({ workerId }: CancelledRow): boolean {
     if (workerId === null) return false;
-    return this.#context.mode === 'redis' || this.#fleet.find(workerId) !== null;
+    return this.#context.mode !== 'memory' || this.#fleet.find(workerId) !== null;
   }
 }

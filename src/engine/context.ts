@@ -2,6 +2,7 @@ import { SluiceError } from '../domain/errors.js';
 import type { Cost } from '../domain/queue-settings.js';
 import type { ScalingSettings } from '../domain/scaling.js';
 import type { TaskEvent } from '../protocol/events.js';
+import type { ReplicaReadyQueue } from '../ready/forwarded/replica-ready-queue.js';
 import type { ReadyQueue } from '../ready/ready-queue.js';
 import type { AlertOptions } from './alert-options.js';
 import type { AnswerBudget } from './answer-budget.js';
@@ -18,10 +19,15 @@ import {
   type Database,
   type Instant,
 } from '../store/database.js';
-import type { ReadyQueueMode } from '../store/serving.js';
 import type { TaskEvents } from './events.js';
 import type { PayloadLog } from './payload-log.js';
 import type { EngineSettings } from './settings.js';
+
+/**
+ * Who shares the ready queue. `memory`: nobody, one process serves. `replicas`: all processes of one Postgres, one of
+ * which leads and keeps it in its memory. `redis`: all servers of one Redis.
+ */
+export type EngineMode = 'memory' | 'replicas' | 'redis';
 
 /** What every use case works with. */
 export interface EngineContext {
@@ -33,8 +39,9 @@ export interface EngineContext {
   readonly bus: Bus;
   /** Of the ready queue and the bus. */
   readonly closeLinks: () => Promise<void>;
-  /** Whose ready queue: this process's own, or the one that all servers share. */
-  readonly mode: ReadyQueueMode;
+  readonly mode: EngineMode;
+  /** Where processes share a database without Redis: this one's part in the ready queue that the leader keeps. */
+  readonly replicas?: ReplicaReadyQueue;
   /** Names the Redis of the ready queue, so that servers find out whether they share it. */
   readonly place?: () => Promise<string | null>;
   readonly events: TaskEvents;

@@ -59,7 +59,7 @@ export type EngineParts = ReturnType<typeof joinParts>;
 export function joinParts(
   context: EngineContext,
   role: Role,
-  { isClosing, onStandby }: Pick<ServingParts, 'isClosing' | 'onStandby'>,
+  { isClosing }: Pick<ServingParts, 'isClosing'>,
 ) {
   const counters = new Counters(context);
   const hearing = new Hearing(context);
@@ -213,7 +213,6 @@ export function joinParts(
     types,
     waiters,
     isClosing,
-    onStandby,
   });
   const poll = new Poll(context, {
     fleet,
@@ -236,6 +235,7 @@ export function joinParts(
   context.ready.onWake((wake) => waiters.wake(wake));
   context.ready.onReturn(() => {
     queues.doubt();
+    if (context.mode === 'replicas') waiters.lookAgain();
   });
   return {
     admission,

@@ -79,6 +79,7 @@ import type {
 } from '../protocol/workers-api.js';
 import { taskFilterToWire } from '../protocol/tasks-wire.js';
 import { listAudit } from '../store/audit.js';
+import type { MailFlow } from '../ready/forwarded/replica-ready-queue.js';
 import type { AnswerBudget } from './answer-budget.js';
 import { listDeadLetters } from '../store/dead-letters.js';
 import type { Instant, Queryable } from '../store/database.js';
@@ -96,6 +97,7 @@ import { asRefusal, instant, patiently, type EngineContext } from './context.js'
 import { joinParts, type EngineParts } from './engine-parts.js';
 import type { Measurements } from './measurements.js';
 import type { Scaler } from './scaler.js';
+import type { LeadershipView } from './leadership.js';
 import type { Role } from './serving.js';
 import { getSeries } from './series.js';
 import { getStatistics } from './statistics.js';
@@ -123,9 +125,9 @@ export class Engine implements SluiceApi {
   readonly #waitingQueues: WaitingQueues;
   #closing: Promise<void> | null = null;
 
-  constructor(context: EngineContext, role: Role, onStandby: (message: string) => void) {
+  constructor(context: EngineContext, role: Role) {
     this.#context = context;
-    this.#parts = joinParts(context, role, { isClosing: () => this.#closing !== null, onStandby });
+    this.#parts = joinParts(context, role, { isClosing: () => this.#closing !== null });
     this.keys = this.#parts.keys;
     const { line, counters, admission } = this.#parts;
     this.#statistics = new Cached(lookedAtForMs, () =>
@@ -140,7 +142,7 @@ export class Engine implements SluiceApi {
     this.outbox = this.#parts.outbox;
   }
 
-  /** Resolves when this process serves, or knows that it has to stand by. */
+  /** Resolves when this process serves, or knows that it can't. */
   begin(): Promise<void> {
     return this.#parts.serving.begin();
   }
@@ -202,7 +204,17 @@ export class Engine implements SluiceApi {
     return this.#parts.clusterEvents.follow(follower);
   }
 
-  /** Before `close`, when calls are still answered for a while: a standby takes over now. */
+  /** Null where no process leads others: embedded, or with Redis. */
+  get leadership(): LeadershipView | null {
+    return this.#parts.serving.leadership.view;
+  }
+
+  /** Null where no mail is sent. */
+  get mailFlow(): MailFlow | null {
+    return this.#context.replicas?.flow ?? null;
+  }
+
+  /** Before `close`, when calls are still answered for a while: another process may lead now. */
   handOver(): Promise<void> {
     return this.#parts.serving.handOver();
   }

@@ -29,6 +29,8 @@ const sharedFedAhead = 4_000;
 const leastShare = 100;
 const maxDueAtOnce = 2_000;
 const maxWindowsAtOnce = 500;
+/** A replica that does not lead is woken when it has something to offer. */
+const followerLookMs = 60_000;
 const lockedWaitMs = 100;
 const closedWaitMs = 100;
 const troubleWaitMs = 500;
@@ -56,6 +58,8 @@ interface Hungry extends WantedFromLine {
 export class Feeder {
   readonly #context: EngineContext;
   readonly #isShared: boolean;
+  /** Workers of other processes claim as well. */
+  readonly #isClaimedElsewhere: boolean;
   readonly #queues: QueueDirectory;
   readonly #recent: RecentWork;
   /** Windows that are behind, as far as is known here. */
@@ -72,6 +76,7 @@ export class Feeder {
   constructor(context: EngineContext, queues: QueueDirectory, recent: RecentWork) {
     this.#context = context;
     this.#isShared = context.mode === 'redis';
+    this.#isClaimedElsewhere = context.mode !== 'memory';
     this.#queues = queues;
     this.#recent = recent;
   }
@@ -81,10 +86,15 @@ export class Feeder {
     this.discoverSoon();
   }
 
-  end(): void {
-    this.#wake = null;
+  /** Another process leads, and feeds. */
+  stopFeeding(): void {
     this.#behind.clear();
     this.#hungry.clear();
+  }
+
+  end(): void {
+    this.#wake = null;
+    this.stopFeeding();
     this.#unoffered.clear();
     this.#held.clear();
   }
@@ -97,6 +107,7 @@ export class Feeder {
 
   /** Rows of these windows were left in line. */
   noteLeft(rows: readonly Window[]): void {
+    if (!this.#feeds) return;
     for (const window of distinct(rows)) this.#note(window);
     if (rows.length > 0) this.#wake?.();
   }
@@ -108,8 +119,10 @@ export class Feeder {
 
   /** The ready queue was away or closed, and is told as soon as it is back. */
   noteUnoffered(offers: readonly Offer[]): void {
+    // A process that only submits leaves it to the lap over the line.
+    if (this.#wake === null) return;
     this.#unoffered.add(offers);
-    this.#wake?.();
+    this.#wake();
   }
 
   /** Something is due in `delayMs`, sooner than the next look may be. */
@@ -138,18 +151,27 @@ export class Feeder {
   async tick(): Promise<number> {
     if (this.#context.ready.trouble() !== null) return troubleWaitMs;
     if (!(await this.#tellUnoffered())) return closedWaitMs;
-    if (performance.now() >= this.#nextDiscoveryMs) await this.#discover();
+    if (this.#feeds && performance.now() >= this.#nextDiscoveryMs) await this.#discover();
     if (performance.now() >= this.#nextDueMs) await this.#wakeDue();
     if (performance.now() >= this.#nextLookMs) this.#lookAtAll();
     await this.#offer(this.#held.due());
+    if (!this.#feeds) return this.#untilMs(performance.now() + followerLookMs);
     await this.#feed();
     if (this.#hungry.size > 0) return 0;
     // What other servers' workers take, nobody tells.
     if (this.#isShared && this.#behind.size > 0) {
       this.#lookIn(Math.max(lookIntervalMs, this.#behind.size / windowsPerMs));
     }
-    const nextMs = Math.min(this.#nextDueMs, this.#nextDiscoveryMs, this.#nextLookMs);
-    return Math.max(0, Math.min(nextMs, this.#held.nextMs) - performance.now());
+    return this.#untilMs(Math.min(this.#nextDiscoveryMs, this.#nextLookMs));
+  }
+
+  #untilMs(atMs: number): number {
+    return Math.max(0, Math.min(atMs, this.#nextDueMs, this.#held.nextMs) - performance.now());
+  }
+
+  /** Among replicas the leader reads lines on. The others offer what they brought into line themselves. */
+  get #feeds(): boolean {
+    return this.#context.replicas?.leads ?? true;
   }
 
   /** They were taken, and are still in line: as they are now. */
@@ -284,7 +306,7 @@ export class Feeder {
   /** So large may parameters be that come with what is fed. */
   #bytesForEach(hungry: readonly Hungry[]): number {
     const tasks = hungry.reduce((sum, { limit }) => sum + limit, 0);
-    const bytes = this.#isShared
+    const bytes = this.#isClaimedElsewhere
       ? this.#recent.sharedRoomForEach(tasks)
       : this.#recent.roomForEach(tasks);
     return Math.min(maxFedParameters, bytes);

@@ -112,7 +112,7 @@ export class Forecasts {
 
   #refuseUnlessServing(): void {
     const notServing = this.#parts.notServing();
-    if (notServing !== null) throw new SluiceError('standby', notServing);
+    if (notServing !== null) throw new SluiceError('unavailable', notServing);
     const trouble = this.#context.ready.trouble();
     if (trouble === null) return;
     throw new SluiceError('unavailable', trouble, { retryAfterSeconds: 1 });

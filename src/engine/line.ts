@@ -104,7 +104,7 @@ export class Line {
   /** In a process that does not serve the ready queue in memory is empty, and all lines are in Postgres. */
   #hasReadyQueue(): boolean {
     const { mode, ready } = this.#context;
-    return mode === 'redis' ? ready.trouble() === null : this.#isServing();
+    return mode === 'memory' ? this.#isServing() : ready.trouble() === null;
   }
 
   async #behind(): Promise<BehindWindow[]> {

@@ -1,4 +1,5 @@
 import { scalingSettings, type ScalingSettings } from '../domain/scaling.js';
+import type { ReplicaReadyQueue } from '../ready/forwarded/replica-ready-queue.js';
 import type { ReadyQueue } from '../ready/ready-queue.js';
 import { MemoryReadyQueue } from '../ready/memory/memory-ready-queue.js';
 import { AnswerBudget } from './answer-budget.js';
@@ -16,7 +17,7 @@ import { clearServing } from '../store/serving.js';
 import type { Patience } from '../store/silent-connections.js';
 import { watchOutages } from '../store/watch-outages.js';
 import type { AlertOptions } from './alert-options.js';
-import type { EngineContext } from './context.js';
+import type { EngineContext, EngineMode } from './context.js';
 import { Engine } from './engine.js';
 import { TaskEvents } from './events.js';
 import { PayloadLog, type PayloadLogging } from './payload-log.js';
@@ -44,9 +45,6 @@ export interface OpenEngineOptions {
   /** Where several servers keep one ready queue; without it, it is in the memory of one. */
   readonly redisUrl?: string;
   readonly role?: Role;
-  /** False: refuse to open when another process serves, instead of standing by. */
-  readonly waitForTurn?: boolean;
-  readonly onStandby?: (message: string) => void;
   readonly log?: Logger;
   /** Which changes of a task's state are logged; default `problems`. */
   readonly logTransitions?: TransitionMode;
@@ -65,11 +63,9 @@ export interface OpenEngineOptions {
   readonly random?: () => number;
 }
 
-const notOurTurn = 'Another process serves this database, and this one was told not to wait.';
-
-/** Another process serves this database, and this one was told not to wait, or could wait for ever. */
-export class NotOurTurnError extends Error {
-  override readonly name = 'NotOurTurnError';
+/** Servers of the other kind, with or without Redis, or with another Redis, serve this database. */
+export class MixedServersError extends Error {
+  override readonly name = 'MixedServersError';
 }
 
 export async function openEngine(options: OpenEngineOptions): Promise<Engine> {
@@ -94,32 +90,31 @@ export async function openEngine(options: OpenEngineOptions): Promise<Engine> {
 }
 
 async function openOn(options: OpenEngineOptions, context: EngineContext): Promise<Engine> {
-  const standby: string[] = [];
-  const engine = new Engine(context, options.role ?? 'serve', (message) => {
-    standby.push(message);
-    options.onStandby?.(message);
-  });
+  const engine = new Engine(context, options.role ?? 'serve');
   await engine.begin();
-  const mustLeave = options.waitForTurn === false && standby.length > 0;
-  const refusal = engine.mixture() ?? (mustLeave ? notOurTurn : null);
+  const refusal = engine.mixture();
   if (refusal === null) return engine;
   await engine.close();
-  throw new NotOurTurnError(refusal);
+  throw new MixedServersError(refusal);
 }
 
 interface ReadyLinks {
   readonly ready: ReadyQueue;
   readonly bus: Bus;
+  readonly replicas?: ReplicaReadyQueue;
   readonly place?: () => Promise<string | null>;
   close(): Promise<void>;
 }
 
 /** Lazily: who runs without Redis never loads its client. */
 async function openReadyQueue(
-  { redisUrl, clock }: OpenEngineOptions,
+  { database, redisUrl, clock }: OpenEngineOptions,
   db: Database,
   log: Logger,
 ): Promise<ReadyLinks> {
+  if (redisUrl === undefined && database.kind === 'postgres') {
+    return openReplica({ url: database.url, clock: clock ?? systemClock }, db, log);
+  }
   if (redisUrl === undefined) {
     const ready = new MemoryReadyQueue({ clock: clock ?? systemClock });
     return { ready, bus: new LocalBus(), close: () => ready.close() };
@@ -153,6 +148,22 @@ async function openReadyQueue(
   };
 }
 
+/** Lazily as well: an embedded database has one process and needs no mail. */
+async function openReplica(
+  { url, clock }: { readonly url: string; readonly clock: Clock },
+  db: Database,
+  log: Logger,
+): Promise<ReadyLinks> {
+  const [{ PgMailbox }, { ReplicaReadyQueue }] = await Promise.all([
+    import('../store/pg-mailbox.js'),
+    import('../ready/forwarded/replica-ready-queue.js'),
+  ]);
+  const mailbox = new PgMailbox({ db, url, log });
+  await mailbox.open();
+  const ready = new ReplicaReadyQueue({ mailbox, clock, log });
+  return { ready, replicas: ready, bus: ready.bus, close: () => ready.close() };
+}
+
 function createContext(
   options: OpenEngineOptions & { readonly settings: EngineSettings },
   db: Database,
@@ -170,7 +181,8 @@ function createContext(
     bus: links.bus,
     closeLinks: () => links.close(),
     ...(links.place === undefined ? {} : { place: links.place }),
-    mode: options.redisUrl === undefined ? 'memory' : 'redis',
+    mode: modeOf(options),
+    ...(links.replicas === undefined ? {} : { replicas: links.replicas }),
     answers: options.answers ?? new AnswerBudget(),
     events,
     transitions: logTransitions(options, events, log),
@@ -184,6 +196,11 @@ function createContext(
     random: options.random ?? Math.random,
     clock: options.clock ?? null,
   };
+}
+
+function modeOf({ database, redisUrl }: OpenEngineOptions): EngineMode {
+  if (redisUrl !== undefined) return 'redis';
+  return database.kind === 'postgres' ? 'replicas' : 'memory';
 }
 
 function logTransitions(

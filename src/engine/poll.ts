@@ -208,7 +208,7 @@ export class Poll {
 
   #refuseUnlessServing(): void {
     const reason = this.#parts.notServing();
-    if (reason !== null) throw new SluiceError('standby', reason, { retryAfterSeconds: 1 });
+    if (reason !== null) throw new SluiceError('unavailable', reason, { retryAfterSeconds: 1 });
   }
 }
 

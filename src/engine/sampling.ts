@@ -67,10 +67,10 @@ export class Sampling {
     if (holdsTurn) await leaveTurn(this.#context.db, turnName, this.#holder);
   }
 
-  /** With a ready queue in memory one server serves, and no other samples. */
+  /** Without Redis only the leader samples. */
   async #isOurTurn(): Promise<boolean> {
     const { db, mode } = this.#context;
-    if (mode === 'memory') return true;
+    if (mode !== 'redis') return true;
     const turn = { name: turnName, holder: this.#holder, leaseMs };
     return takeTurn(db, turn, instant(this.#context));
   }

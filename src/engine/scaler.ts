@@ -153,7 +153,7 @@ export class Scaler {
   /** Null: this process knows what may start. */
   #whyNotLook(): SluiceError | null {
     const notServing = this.#parts.notServing();
-    if (notServing !== null) return new SluiceError('standby', notServing);
+    if (notServing !== null) return new SluiceError('unavailable', notServing);
     const trouble = this.#context.ready.trouble();
     return trouble === null
       ? null

@@ -7,25 +7,32 @@ import {
   type SeenTurn,
   type ServingAnswer,
 } from '../store/serving.js';
-import { instant, type EngineContext } from './context.js';
+import { findLeader, type Leader } from '../store/leader.js';
+import { instant, type EngineContext, type EngineMode } from './context.js';
+import type { Role } from './serving.js';
+
+/** Looks in one renewal interval. */
+const looksWhenOverdue = 8;
 
 export interface ServingTurnOptions {
   readonly begin: () => Promise<void>;
   /** `isLeaving`: by its own will, and its turn is still good. Asked anew: to end may take longer. */
   readonly end: (isLeaving: () => boolean) => Promise<void>;
-  /** Told once each time it has to stand by, with a sentence for people. */
-  readonly onStandby: (message: string) => void;
+  /** At every look that finds the lease in other hands; null: nobody holds it. */
+  readonly onOther: (leader: KnownLeader | null) => void;
 }
 
+export type KnownLeader = Pick<Leader, 'holder' | 'since'>;
+
 /**
- * The ready queue in memory belongs to one process at a time, which holds a lease row. This one
- * waits for its turn, serves while it can renew, and steps down when it can't. With Redis all serve
- * at once, and the row keeps out those who would serve from memory.
+ * The ready queue in memory belongs to one process at a time, the leader, which holds a lease row. This one
+ * waits for its turn, leads while it can renew, and steps down when it can't. With Redis all hold it
+ * at once, and the row keeps out those who would lead from memory.
  */
 export class ServingTurn {
   readonly #context: EngineContext;
   readonly #options: ServingTurnOptions;
-  readonly #holder = randomUUID();
+  readonly #holder: string;
   #holds = false;
   #begun = false;
   #beginning: Promise<void> = Promise.resolve();
@@ -34,20 +41,22 @@ export class ServingTurn {
   #renewedMs = 0;
   /** The row of the process that serves, as this one saw it last, since when, and whether it ever changed. */
   #seen: { renewedAt: Date; sinceMs: number; hasChanged: boolean } | null = null;
-  #standbySaid = false;
   #mixture: string | null = null;
+  #mayTake: boolean;
   /** Why it could not begin when it was its turn last. */
   #failure: string | null = null;
 
-  constructor(context: EngineContext, options: ServingTurnOptions) {
+  constructor(context: EngineContext, role: Role, options: ServingTurnOptions) {
     this.#context = context;
     this.#options = options;
+    this.#holder = context.replicas?.address ?? randomUUID();
+    this.#mayTake = role === 'serve';
   }
 
   /** Null while it serves; else why not, for people. */
   notServing(): string | null {
     if (this.#begun && this.holds()) return null;
-    if (this.#standbySaid) return 'This process stands by; another one serves.';
+    if (this.#mixture !== null) return this.#mixture;
     if (this.#failure !== null) return `This process could not begin to serve: ${this.#failure}`;
     return this.#holds && !this.#begun
       ? 'This process is about to serve.'
@@ -78,8 +87,14 @@ export class ServingTurn {
   async tick(): Promise<number> {
     const { settings } = this.#context;
     if (this.#holds) await this.#renew();
-    if (!this.#holds) await this.#take();
-    return this.#holds ? settings.servingRenewMs : settings.servingRenewMs / 2;
+    if (!this.#holds) await (this.#mayTake ? this.#take() : this.#look());
+    if (this.#holds) return settings.servingRenewMs;
+    return settings.servingRenewMs / (this.#isOverdue() ? looksWhenOverdue : 2);
+  }
+
+  /** The lease is another process's from now on; this one only looks whose. */
+  takeNoMore(): void {
+    this.#mayTake = false;
   }
 
   /** Resolves when what its turn began has begun, or failed to; at once while standing by. */
@@ -91,6 +106,14 @@ export class ServingTurn {
     if (!this.#holds) return;
     await this.#stepDown(this.holds());
     await leaveServing(this.#context.db.urgent, this.#holder);
+    this.#context.replicas?.resign();
+    this.#context.replicas?.follow(null);
+  }
+
+  async #look(): Promise<void> {
+    const leader = await findLeader(this.#context.db.urgent);
+    this.#noteMixture(leader?.mode ?? null);
+    this.#options.onOther(leader);
   }
 
   async #take(): Promise<void> {
@@ -98,13 +121,13 @@ export class ServingTurn {
     const turn = await this.#ask();
     if (turn.kind === 'standby') {
       this.#see(turn.renewedAt);
-      this.#sayStandby(turn.mode);
+      this.#noteMixture(turn.mode);
+      this.#options.onOther(turn);
       return;
     }
     this.#seen = null;
     this.#renewedMs = beganMs;
     this.#holds = true;
-    this.#standbySaid = false;
     this.#mixture = null;
     this.#beginBesideRenewing();
   }
@@ -135,7 +158,9 @@ export class ServingTurn {
     };
     const now = instant(this.#context);
     const seen = this.#judgeSeen();
-    return takeServing(db.urgent, this.#holder, mode, settings.servingLeaseMs, now, shared, seen);
+    const { servingLeaseMs } = settings;
+    const row = rowMode(mode);
+    return takeServing(db.urgent, this.#holder, row, servingLeaseMs, now, shared, seen);
   }
 
   #see(renewedAt: Date): void {
@@ -171,7 +196,7 @@ export class ServingTurn {
       this.#renewedMs = beganMs;
       return;
     }
-    this.#context.log.error('another process took over while this one was away; standing by');
+    this.#context.log.error('another process took over while this one was away');
     await this.#stepDown(false);
   }
 
@@ -187,18 +212,23 @@ export class ServingTurn {
     await this.#options.end(() => isLeaving && this.#isRecent());
   }
 
-  #sayStandby(theirs: ReadyQueueMode): void {
-    this.#mixture = whyMixture(this.#context.mode, theirs);
-    if (this.#standbySaid) return;
-    this.#standbySaid = true;
-    this.#options.onStandby(
-      this.#mixture ??
-        'Another process serves this database. This one stands by and takes over when it ends.',
-    );
+  #noteMixture(theirs: ReadyQueueMode | null): void {
+    this.#mixture = theirs === null ? null : whyMixture(rowMode(this.#context.mode), theirs);
+  }
+
+  /** The leader renews later than it should: it may be gone. */
+  #isOverdue(): boolean {
+    const { servingRenewMs } = this.#context.settings;
+    return this.#seen !== null && this.#steadyMs() - this.#seen.sinceMs > 1.5 * servingRenewMs;
   }
 }
 
-/** Null: they serve from memory, as this one would. With Redis only those of another one stand by. */
+/** What the row says: replicas keep their ready queue in the memory of the leader. */
+function rowMode(mode: EngineMode): ReadyQueueMode {
+  return mode === 'redis' ? 'redis' : 'memory';
+}
+
+/** Null: they serve from memory, as this one would. With Redis only those of another one are refused. */
 function whyMixture(ours: ReadyQueueMode, theirs: ReadyQueueMode): string | null {
   if (ours === 'memory' && theirs === 'memory') return null;
   if (ours === 'redis' && theirs === 'redis') {

@@ -332,7 +332,8 @@ export class Submit {
       tags: draft.tags ?? [],
       trace: traceToText(draft),
       owner: confinement.owner,
-      isOffered: this.#parts.isServing(),
+      // A replica's offers go to the leader, also those of a process that only submits.
+      isOffered: this.#context.mode === 'replicas' || this.#parts.isServing(),
       passesCeilings,
       claim: null,
       window: this.#windows.get(queue, draft.taskType, capabilities, priority),

@@ -110,7 +110,7 @@ export class WorkerJudge {
     const failures = this.#record.failuresOf(workerId);
     if (!mayBeBenched(failures, this.#isTried(workerId))) return;
     if (await this.#benchIfOthersSucceed(workerId, failures)) return;
-    if (this.#context.mode === 'redis') this.#ask(workerId, failures);
+    if (this.#context.mode !== 'memory') this.#ask(workerId, failures);
   }
 
   async #benchIfOthersSucceed(workerId: WorkerId, failures: FailuresInARow): Promise<boolean> {

@@ -29,7 +29,6 @@ describe('checkServeConfig', () => {
         port: 7700,
         database: { kind: 'pglite', dataDir: '.sluice' },
         redisUrl: null,
-        waitForTurn: true,
         heartbeatIntervalMs: 10_000,
         leaseMs: 30_000,
         wakeOrder: 'spread',
@@ -189,13 +188,12 @@ describe('checkServeConfig', () => {
   it('says everything that is wrong at once, and who said it', () => {
     const problems = problemsOf({
       flags: { port: '99999' },
-      env: { SLUICE_LOG_LEVEL: 'loud', SLUICE_WAIT: 'maybe' },
+      env: { SLUICE_LOG_LEVEL: 'loud' },
       file: { path: 'sluice.config.json', values: { leaseMs: '30s', prot: 1 } },
     });
     expect(problems).toEqual([
       expect.stringMatching(/^prot in sluice\.config\.json is not a setting; there are host, /),
       '--port must be a whole number from 0 to 65535, not "99999".',
-      'SLUICE_WAIT must be true or false, not "maybe".',
       'leaseMs in sluice.config.json must be a whole number from 1000 to 86400000, not "30s".',
       expect.stringMatching(/^SLUICE_LOG_LEVEL must be one of trace, .*, not "loud"\.$/),
     ]);

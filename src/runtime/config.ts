@@ -67,7 +67,6 @@ export interface ServeConfig {
   /** Null: the ready queue is in memory, and one process serves at a time. */
   readonly redisUrl: string | null;
   /** False: refuse to start when another process serves, instead of standing by. */
-  readonly waitForTurn: boolean;
   readonly heartbeatIntervalMs: number;
   readonly leaseMs: number;
   readonly wakeOrder: 'spread' | 'concentrate';
@@ -142,13 +141,6 @@ export const serveSettings = {
     optional(redisUrl),
     null,
     'a Redis in which several servers keep one ready queue',
-  ),
-  wait: setting(
-    '--no-wait',
-    ['SLUICE_WAIT'],
-    yesOrNo,
-    true,
-    'whether to stand by while another process serves this database',
   ),
   heartbeatIntervalMs: setting(
     '--heartbeat-seconds',
@@ -323,7 +315,6 @@ export function checkServeConfig(sources: ConfigSources): CheckedConfig {
     databaseUrl: read('databaseUrl', serveSettings.databaseUrl),
     poolSize: read('poolSize', serveSettings.poolSize),
     redisUrl: read('redisUrl', serveSettings.redisUrl),
-    wait: read('wait', serveSettings.wait),
     heartbeatIntervalMs: read('heartbeatIntervalMs', serveSettings.heartbeatIntervalMs),
     leaseMs: read('leaseMs', serveSettings.leaseMs),
     wakeOrder: read('wakeOrder', serveSettings.wakeOrder),
@@ -396,7 +387,7 @@ function submitLimitsText(
 }
 
 function toConfig(given: Given, sources: ConfigSources): ServeConfig {
-  const { host, port, wait, heartbeatIntervalMs, leaseMs, wakeOrder, logLevel } = given;
+  const { host, port, heartbeatIntervalMs, leaseMs, wakeOrder, logLevel } = given;
   const { retainEndedDays, retainDeadLettersDays, auditDays } = given;
   const { maxScheduleDays, maxActive, maxActiveMedium, maxActiveLow } = given;
   return {
@@ -404,7 +395,6 @@ function toConfig(given: Given, sources: ConfigSources): ServeConfig {
     port,
     database: databaseOf(given, sources),
     redisUrl: isOutshouted('redisUrl', sources) ? null : given.redisUrl,
-    waitForTurn: wait,
     heartbeatIntervalMs,
     leaseMs,
     wakeOrder,

@@ -6,8 +6,20 @@ import type { CalledApi } from '../protocol/called-api.js';
 import type { TaskEvent } from '../protocol/events.js';
 
 export type Readiness =
-  | { readonly ready: true }
-  | { readonly ready: false; readonly code: 'unavailable' | 'standby'; readonly reason: string };
+  { readonly ready: true } | { readonly ready: false; readonly reason: string };
+
+/** As `/readyz` tells it. */
+export interface ReplicaStatus {
+  readonly leads: boolean;
+  readonly leader: string | null;
+  readonly leader_since: string | null;
+  readonly leader_changes: number;
+  readonly followers: number;
+  readonly delivery: 'listen' | 'poll';
+  readonly calls_answered: number;
+  readonly calls_lost: number;
+  readonly round_trip_ms: { readonly median: number | null; readonly p99: number | null };
+}
 
 export type Progress =
   { readonly progressing: true } | { readonly progressing: false; readonly reason: string };
@@ -18,7 +30,9 @@ export interface ServerHealth {
   degradation(): string | null;
   /** What does not go well and keeps nobody from being served. */
   notes?(): readonly string[];
-  /** Whether this server can serve: Postgres and the ready queue answer, and it is no standby. */
+  /** Who leads and how the mail flows; null: no server leads others. */
+  replica?(): ReplicaStatus | null;
+  /** Whether this server can serve: Postgres and the ready queue answer. */
   readiness(): Promise<Readiness>;
   /** Not progressing: capacity is free, work is ready, and nothing was claimed for a while. */
   progress(): Promise<Progress>;

@@ -22,9 +22,7 @@ export function sendProblem(error: unknown, request: FastifyRequest, reply: Fast
 
 function logFailure(error: unknown, code: ErrorCode, request: FastifyRequest): void {
   const about = { err: error, method: request.method, url: pathOf(request.url) };
-  // Every probe of a standby is answered so, for as long as it stands by.
-  if (code === 'standby') request.log.debug(about, 'a call came to a standby');
-  else if (errorStatuses[code] === 503) request.log.warn(about, 'a call could not be served');
+  if (errorStatuses[code] === 503) request.log.warn(about, 'a call could not be served');
   else request.log.error(about, 'a call failed unexpectedly');
 }
 

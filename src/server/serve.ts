@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { replicaStatus } from './replica-status.js';
 import type { Engine, OpenEngineOptions } from '../engine/open-engine.js';
 import { openEngine } from '../engine/open-engine.js';
 import { alertTarget } from '../engine/alerts.js';
@@ -150,19 +151,28 @@ function refuseToBeReached(host: string): void {
 /** Health checks are open to strangers: which Redis it is, and what it said, is in the log. */
 const readyQueueAway = 'Redis does not answer, or refuses to. The log of the server says why.';
 
+/** Null: work is handed out. Without Redis the sentence is our own and names nobody. */
+function degradationOf(engine: Engine): string | null {
+  const trouble = engine.readyQueueTrouble();
+  if (trouble === null) return null;
+  return engine.leadership === null ? readyQueueAway : `${trouble}; another one takes over soon.`;
+}
+
 function healthOf(engine: Engine, asking: () => Asking | null): ServerHealth {
   return {
-    degradation: () => (engine.readyQueueTrouble() === null ? null : readyQueueAway),
+    degradation: () => degradationOf(engine),
     notes: () => {
       const isFailing = (asking()?.failure ?? null) !== null;
       return isFailing ? ['Asking for workers fails; GET /api/v1/scaling says why.'] : [];
     },
+    replica: () => replicaStatus(engine),
     async readiness() {
-      const isAway = engine.readyQueueTrouble() !== null;
+      // Between two leaders every call is answered nevertheless, and a load balancer should send them.
+      const isAway = engine.leadership === null && engine.readyQueueTrouble() !== null;
       const trouble = engine.databaseTrouble() ?? (isAway ? readyQueueAway : null);
-      if (trouble !== null) return { ready: false, code: 'unavailable', reason: trouble };
+      if (trouble !== null) return { ready: false, reason: trouble };
       const reason = engine.notServing();
-      return reason === null ? { ready: true } : { ready: false, code: 'standby', reason };
+      return reason === null ? { ready: true } : { ready: false, reason };
     },
     async progress() {
       const stuck = await engine.stuckTask();

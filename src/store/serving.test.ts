@@ -19,6 +19,7 @@ describeOnEveryDatabase('serving', (db) => {
       holder: one,
       mode: 'memory',
       renewedAt: zero,
+      since: zero,
     });
     expect(await takeServing(db(), one, 'memory', leaseMs, atSecond(1))).toEqual({
       kind: 'serving',

@@ -1,4 +1,5 @@
 import type { Instant, Queryable } from './database.js';
+import { findLeader } from './leader.js';
 
 export type ReadyQueueMode = 'memory' | 'redis';
 
@@ -9,6 +10,8 @@ export type ServingAnswer =
       readonly holder: string;
       readonly mode: ReadyQueueMode;
       readonly renewedAt: Date;
+      /** When the holder took it. */
+      readonly since: Date;
     };
 
 export interface SharedPlace {
@@ -46,11 +49,14 @@ export async function takeServing(
   seen: SeenTurn | null = null,
 ): Promise<ServingAnswer> {
   const taken = await db.query(
-    `insert into sluice.serving as s (holder, ready_queue, place, renewed_at)
-     values ($1::uuid, $2, $5, coalesce($4::timestamptz, now()))
+    `insert into sluice.serving as s (holder, ready_queue, place, renewed_at, since)
+     values (
+       $1::uuid, $2, $5, coalesce($4::timestamptz, now()), coalesce($4::timestamptz, now())
+     )
      on conflict (only_row) do update set
        holder = excluded.holder, ready_queue = excluded.ready_queue,
-       place = coalesce(excluded.place, s.place), renewed_at = excluded.renewed_at
+       place = coalesce(excluded.place, s.place), renewed_at = excluded.renewed_at,
+       since = case when s.holder = excluded.holder then s.since else excluded.renewed_at end
      where s.holder = excluded.holder
        or (s.ready_queue = 'redis' and excluded.ready_queue = 'redis'
          and ($6 or coalesce(s.place = excluded.place, true)))
@@ -70,17 +76,10 @@ export async function takeServing(
     ],
   );
   if (taken.length > 0) return { kind: 'serving' };
-  const [row] = await db.query<{ holder: string; ready_queue: ReadyQueueMode; renewed_at: Date }>(
-    'select holder, ready_queue, renewed_at from sluice.serving',
-  );
+  const row = await findLeader(db);
   // It left in between the two statements.
-  if (row === undefined) return takeServing(db, holder, mode, leaseMs, now, shared, seen);
-  return {
-    kind: 'standby',
-    holder: row.holder,
-    mode: row.ready_queue,
-    renewedAt: row.renewed_at,
-  };
+  if (row === null) return takeServing(db, holder, mode, leaseMs, now, shared, seen);
+  return { kind: 'standby', ...row };
 }
 
 /**

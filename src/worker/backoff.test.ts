@@ -25,7 +25,6 @@ it('what a server wishes is obeyed, within reason', () => {
 
 it('away: outages, refusals for now, and what is no answer of ours at all', () => {
   expect(isAway(new SluiceError('unavailable', ''))).toBe(true);
-  expect(isAway(new SluiceError('standby', ''))).toBe(true);
   expect(isAway(new SluiceError('refused', ''))).toBe(true);
   expect(isAway(new TypeError('fetch failed'))).toBe(true);
   expect(isAway(new SluiceError('invalid_request', ''))).toBe(false);

@@ -59,10 +59,10 @@ describe('problem documents', () => {
   });
 
   it('name the reason and when to try again while a server can not serve', async () => {
-    readiness = { ready: false, code: 'standby', reason: 'another process serves' };
-    const standby = await app.inject('/readyz');
-    expect([standby.statusCode, standby.headers['retry-after']]).toEqual([503, '1']);
-    expect(standby.json()).toMatchObject({ code: 'standby', detail: 'another process serves' });
+    readiness = { ready: false, reason: 'Postgres does not answer' };
+    const away = await app.inject('/readyz');
+    expect([away.statusCode, away.headers['retry-after']]).toEqual([503, '1']);
+    expect(away.json()).toMatchObject({ code: 'unavailable', detail: 'Postgres does not answer' });
     progress = { progressing: false, reason: 'nothing was claimed' };
     const stuck = await app.inject('/healthz/progress');
     expect([stuck.statusCode, stuck.json<{ code: string }>().code]).toEqual([503, 'unavailable']);

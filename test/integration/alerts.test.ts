@@ -45,7 +45,6 @@ class Stage {
   async server(): Promise<Alerts> {
     const parts = joinParts(this.context, 'submit', {
       isClosing: () => false,
-      onStandby: () => undefined,
     });
     const { line, counters, health, outbox, audit } = parts;
     const live = new LiveQueues(this.context.ready);
@@ -117,7 +116,6 @@ class Stage {
     this.clock.advance(-agoMs);
     const { counters } = joinParts(this.context, 'submit', {
       isClosing: () => false,
-      onStandby: () => undefined,
     });
     for (const [name, amount] of Object.entries(amounts)) {
       counters.add(name as CounterName, amount);

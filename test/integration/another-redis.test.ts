@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, inject, it } from 'vitest';
 
-import { NotOurTurnError } from '../../src/engine/open-engine.js';
+import { MixedServersError } from '../../src/engine/open-engine.js';
 import { askRedis, startRedis, type RunningRedis } from '../support/services/redis-server.js';
 import { until } from '../support/until.js';
 import { describeOnPostgres } from './support.js';
@@ -20,7 +20,7 @@ describeOnPostgres('servers with different Redises', (server) => {
   it('R-CH12: the second is refused, and says why', async () => {
     const first = await open(redis.url);
     const other = open(inject('redisUrl'));
-    await expect(other).rejects.toThrow(NotOurTurnError);
+    await expect(other).rejects.toThrow(MixedServersError);
     await expect(other).rejects.toThrow(/another Redis.*REDIS_URL/);
     expect(first.notServing()).toBeNull();
   });
@@ -29,7 +29,7 @@ describeOnPostgres('servers with different Redises', (server) => {
     const first = await open(redis.url);
     const second = await open(redis.url);
     const leaves = second.close();
-    await expect(open(inject('redisUrl'))).rejects.toThrow(NotOurTurnError);
+    await expect(open(inject('redisUrl'))).rejects.toThrow(MixedServersError);
     await leaves;
     expect(first.notServing()).toBeNull();
   });

@@ -60,7 +60,7 @@ describeOnEveryDatabase('a task that comes while a worker waits', (database) => 
       closeLinks: () => ready.close(),
       settings: { ...defaultEngineSettings, ...quickTicks, ...patient, ...settings },
     };
-    const engine = new Engine(context, 'serve', () => undefined);
+    const engine = new Engine(context, 'serve');
     const events: TaskEvent[] = [];
     engine.subscribe((event) => events.push(event));
     await engine.begin();

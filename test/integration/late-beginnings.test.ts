@@ -19,13 +19,13 @@ describeOnPostgres('a server that begins late', (server) => {
     });
     await isHeld;
     const engine = await server().open({ settings });
-    await until('the other to serve', () => engine.notServing() === null);
+    await until('the other to lead', () => engine.leadership?.leads === true);
     const queue = freshQueue();
     const worker = await TestWorker.register(engine, { queues: [queue] });
     await engine.submit({ taskType: 'noop', queue });
     await worker.complete(await worker.takeOne());
     line.letGo();
-    await until('the late one to stand by', async () => (await opening).notServing() !== null);
+    await until('the late one to follow', async () => (await opening).leadership?.leads === false);
     await engine.submit({ taskType: 'noop', queue });
     const tasks = await worker.look(1, { waitMs: 10_000 });
     expect(tasks).toHaveLength(1);

@@ -25,7 +25,7 @@ describeOnPostgres('a server that takes long to leave', (server) => {
     await server().sql('delete from public.stalling');
     await takeAll(leaving, queue, 1);
     const left = leaving.close();
-    await until('the next one to serve', () => next.notServing() === null);
+    await until('the next one to lead', () => next.leadership?.leads === true);
     await until('tokens', async () => (await tokensOf(next, queue)) > 3);
     await takeAll(next, queue, 3);
     await until('a checkpoint', async () => (await savedTokens(queue)) < 1);

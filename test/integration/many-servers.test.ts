@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, inject, it, onTestFinished } from 'vitest';
 
-import { NotOurTurnError, type Engine } from '../../src/engine/open-engine.js';
+import { MixedServersError, type Engine } from '../../src/engine/open-engine.js';
 import type { QueueDraft } from '../../src/protocol/queues-api.js';
 import { openLine } from '../support/line.js';
 import { askRedis, startRedis, type RunningRedis } from '../support/services/redis-server.js';
@@ -205,7 +205,7 @@ describeOnPostgres('many servers', (server) => {
     const settings = { servingLeaseMs: 5_000, servingRenewMs: 300 };
     await server().open({ settings, redisUrl: inject('redisUrl') });
     const mixture = server().open({ settings });
-    await expect(mixture).rejects.toThrow(NotOurTurnError);
+    await expect(mixture).rejects.toThrow(MixedServersError);
     await expect(mixture).rejects.toThrow(/REDIS_URL/);
   });
 });

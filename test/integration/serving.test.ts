@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { pino } from 'pino';
 import { expect, it, onTestFinished } from 'vitest';
 
-import { NotOurTurnError, openEngine } from '../../src/engine/open-engine.js';
+import { openEngine, type Engine } from '../../src/engine/open-engine.js';
 import { createEmptyDatabase } from '../support/postgres.js';
 import { until } from '../support/until.js';
 import {
@@ -23,59 +23,56 @@ const quickTurns = { servingLeaseMs: 6_000, servingRenewMs: 300 };
 const slowSweeps = { ...quickTurns, sweepIntervalMs: 3_600_000 };
 
 describeOnPostgres('who serves', (server) => {
-  it('R-CH12: a second process stands by, says so once, and takes over when the first closes', async () => {
+  it('R-CH12: every process serves, and another one leads when the first closes', async () => {
     const first = await server().open({ settings: quickTurns });
-    const said: string[] = [];
-    const second = await server().open({
-      settings: quickTurns,
-      onStandby: (message) => said.push(message),
-    });
-    expect(first.notServing()).toBeNull();
-    expect(second.notServing()).toMatch(/stands by/);
-    const { taskId } = await first.submit({ taskType: 'noop', queue: 'turns' });
-    const worker = await TestWorker.register(second);
-    expect(await refusal(worker.look())).toBe('standby');
-
-    // Several renewals of the first, at each of which the second asks again.
-    await untilRenewed(3);
-    expect(said).toEqual([
-      'Another process serves this database. This one stands by and takes over when it ends.',
-    ]);
+    const second = await server().open({ settings: quickTurns });
+    expect([first.notServing(), second.notServing()]).toEqual([null, null]);
+    expect([leads(first), leads(second)]).toEqual([true, false]);
+    const worker = await TestWorker.register(second, { queues: ['turns'] });
+    for (const engine of [first, second]) {
+      const { taskId } = await engine.submit({ taskType: 'noop', queue: 'turns' });
+      const task = await worker.takeOne();
+      expect(task.taskId).toBe(taskId);
+      await worker.complete(task);
+    }
 
     await first.close();
-    await until('the second to serve', () => second.notServing() === null);
+    await until('the second to lead', () => leads(second));
+    expect(second.leadership?.changes).toBe(1);
+    const { taskId } = await second.submit({ taskType: 'noop', queue: 'turns' });
     const task = await worker.takeOne();
     expect(task.taskId).toBe(taskId);
     await worker.complete(task);
   });
 
-  it('R-CH12, R-RE8: it takes over when the first is killed', async () => {
+  it('R-CH12: a follower takes what is submitted to it within moments, with nobody else to work', async () => {
+    await server().open({ settings: slowSweeps });
+    const follower = await server().open({ settings: slowSweeps });
+    const worker = await TestWorker.register(follower, { queues: ['moments'] });
+    const looking = worker.look(1, { waitMs: 60_000 });
+    const { taskId } = await follower.submit({ taskType: 'noop', queue: 'moments' });
+    const [task] = await looking;
+    expect(task?.taskId).toBe(taskId);
+  });
+
+  it('R-CH12, R-RE8: another one leads when the leader is killed', async () => {
     const child = await serveInChild(server().url);
     const second = await server().open({ settings: quickTurns });
-    expect(second.notServing()).not.toBeNull();
+    expect([second.notServing(), leads(second)]).toEqual([null, false]);
     const { taskId } = await second.submit({ taskType: 'noop', queue: 'killed' });
     child.kill('SIGKILL');
     await once(child, 'exit');
-    await until('the second to serve', () => second.notServing() === null);
+    await until('the second to lead', () => leads(second));
     const worker = await TestWorker.register(second, { queues: ['killed'] });
     expect((await worker.takeOne()).taskId).toBe(taskId);
   });
 
-  it('R-CH12: told not to wait, it refuses with a sentence', async () => {
-    await server().open({ settings: quickTurns });
-    const refused = server().open({ settings: quickTurns, waitForTurn: false });
-    await expect(refused).rejects.toThrow(NotOurTurnError);
-    await expect(refused).rejects.toThrow(
-      /^Another process serves this database, and this one was told not to wait\./,
-    );
-  });
-
-  it('R-CH12: a standby that is closed leaves at once and frees nothing that is not its own', async () => {
+  it('R-CH12: a follower that is closed frees nothing that is not its own', async () => {
     const first = await server().open({ settings: quickTurns });
     const second = await server().open({ settings: quickTurns });
     await second.close();
     await untilRenewed(2);
-    expect(first.notServing()).toBeNull();
+    expect(leads(first)).toBe(true);
     await first.close();
     await first.close();
   });
@@ -85,7 +82,7 @@ describeOnPostgres('who serves', (server) => {
     const submitting = await server().open({ role: 'submit', settings: slowSweeps });
     const worker = await TestWorker.register(serving, { queues: ['from-afar'] });
 
-    // The sweeper's lap never comes: the feeder has to find them by itself, and in order.
+    // The sweeper's lap never comes: what is submitted is offered at once, and in order.
     const taskIds = await submitAll(
       submitting,
       drafts(2_000, { taskType: 'noop', queue: 'from-afar' }),
@@ -98,15 +95,25 @@ describeOnPostgres('who serves', (server) => {
 
     expect(await submitting.getTask(running.taskId)).toMatchObject({ status: 'executing' });
     expect(await submitting.cancelTask(running.taskId)).toMatchObject({ wasExecuting: true });
-    expect((await worker.beat(tasks)).lost).toEqual([running.taskId]);
+    // The bus may have told it before the heartbeat finds it out.
+    const { cancelled, lost } = await worker.beat(tasks);
+    expect([...new Set([...cancelled, ...lost])]).toEqual([running.taskId]);
     expect(await worker.complete(running)).toMatchObject({ accepted: false });
     await worker.completeAll(tasks.slice(1));
     const second = await untilStatus(submitting, taskIds[1] ?? running.taskId, 'completed');
     expect(second.status).toBe('completed');
 
     const afar = await TestWorker.register(submitting);
-    expect(await refusal(afar.look())).toBe('standby');
-    expect(await refusal(afar.look(1, { waitMs: 1_000 }))).toBe('standby');
+    expect(await refusal(afar.look())).toBe('unavailable');
+    expect(await refusal(afar.look(1, { waitMs: 1_000 }))).toBe('unavailable');
+  });
+
+  it('R-CH12: what is submitted while no process leads starts when one does', async () => {
+    const submitting = await server().open({ role: 'submit', settings: slowSweeps });
+    const [taskId] = await submitAll(submitting, drafts(1, { taskType: 'noop', queue: 'alone' }));
+    const serving = await server().open({ settings: slowSweeps });
+    const worker = await TestWorker.register(serving, { queues: ['alone'] });
+    expect((await worker.takeOne()).taskId).toBe(taskId);
   });
 
   it('R-CH12: what another process cancelled and replayed while it ran here runs again here', async () => {
@@ -138,26 +145,24 @@ describeOnPostgres('who serves', (server) => {
     await worker.complete(next);
   });
 
-  it('R-CH12: whoever lost its turn hands out nothing, and what it accepts the new one feeds', async () => {
-    // A turn that no busy machine makes lapse, and of the two the second asks for it sooner.
+  it('R-CH12: whoever lost its lease follows, and what it accepts the new one gives', async () => {
+    // A lease that no busy machine makes lapse, and of the two the second asks for it sooner.
     const settings = { ...slowSweeps, servingLeaseMs: 60_000 };
     const first = await server().open({ settings: { ...settings, servingRenewMs: 2_000 } });
     const second = await server().open({ settings });
     const before = await first.submit({ taskType: 'noop', queue: 'handed-over' });
     await loseTurn();
-    await until('the second to serve', () => second.notServing() === null);
-    await until('the first to notice', () => first.notServing() !== null);
+    await until('the second to lead', () => leads(second));
+    await until('the first to notice', () => !leads(first));
 
-    const worker = await TestWorker.register(first, { queues: ['handed-over'] });
-    expect(await refusal(worker.look())).toBe('standby');
     const after = await first.submit({ taskType: 'noop', queue: 'handed-over' });
-    const able = await TestWorker.register(second, { queues: ['handed-over'] });
-    const tasks = await able.take(2);
+    const worker = await TestWorker.register(first, { queues: ['handed-over'] });
+    const tasks = await worker.take(2);
     expect(tasks.map(({ taskId }) => taskId)).toEqual([before.taskId, after.taskId]);
-    await able.completeAll(tasks);
+    await worker.completeAll(tasks);
   });
 
-  it('R-ST8, R-CH12: of four that open an empty database at once, one serves', async () => {
+  it('R-ST8, R-CH12: of four that open an empty database at once, one leads and all serve', async () => {
     const { url, drop } = await createEmptyDatabase();
     onTestFinished(drop);
     const engines = await Promise.all(
@@ -165,8 +170,8 @@ describeOnPostgres('who serves', (server) => {
         openEngine({ database: { kind: 'postgres', url }, settings: { servingLeaseMs: 60_000 } }),
       ),
     );
-    const serving = engines.filter((engine) => engine.notServing() === null);
-    expect(serving).toHaveLength(1);
+    expect(engines.filter((engine) => leads(engine))).toHaveLength(1);
+    expect(engines.map((engine) => engine.notServing())).toEqual([null, null, null, null]);
     await Promise.all(engines.map((engine) => engine.close()));
   });
 
@@ -186,12 +191,12 @@ describeOnPostgres('who serves', (server) => {
     const polls = Array.from({ length: 10 }, () => refusal(worker.look(1, { waitMs: 60_000 })));
     await engine.submit({ taskType: 'noop', queue: 'elsewhere' });
     await engine.close();
-    expect(new Set(await Promise.all(polls))).toEqual(new Set(['standby']));
-    const next = await server().open({ settings: quickTurns, waitForTurn: false });
-    expect(next.notServing()).toBeNull();
+    expect(new Set(await Promise.all(polls))).toEqual(new Set(['unavailable']));
+    const next = await server().open({ settings: quickTurns });
+    expect(leads(next)).toBe(true);
   });
 
-  it('a standby that is closed while it takes over stops for good', async () => {
+  it('a follower that is closed while it begins to lead stops for good', async () => {
     const lines: string[] = [];
     const log = pino({ level: 'warn' }, { write: (line) => lines.push(line) });
     const first = await server().open({ settings: slowSweeps });
@@ -234,6 +239,10 @@ describeOnPostgres('who serves', (server) => {
   }
 });
 
+function leads(engine: Engine): boolean {
+  return engine.leadership?.leads === true;
+}
+
 /** A process that serves the database and does nothing else; it is killed, never asked to stop. */
 async function serveInChild(url: string): Promise<ChildProcess> {
   const child = spawn(
@@ -251,34 +260,32 @@ async function serveInChild(url: string): Promise<ChildProcess> {
 describeOnPostgres('a step of the clock of Postgres', (server) => {
   const quick = { settings: { servingLeaseMs: 900, servingRenewMs: 300 } };
 
-  it('R-CH12: backwards, it does not keep a standby waiting for a process that is gone', async () => {
+  it('R-CH12: backwards, it does not keep a follower waiting for a process that is gone', async () => {
     // As a process wrote it that was killed an hour before, by a clock that is now set back.
     await server().sql(
       `insert into sluice.serving (holder, ready_queue, renewed_at)
        values (gen_random_uuid(), 'memory', now() + interval '1 hour')`,
     );
     const engine = await server().open(quick);
-    expect(engine.notServing()).toMatch(/stands by/);
-    await until('it to serve', () => engine.notServing() === null, { deadlineMs: 10_000 });
+    expect(leads(engine)).toBe(false);
+    await until('it to lead', () => leads(engine), { deadlineMs: 10_000 });
   });
 
   it('R-CH12: forwards, it does not take the turn from a process that renews it', async () => {
     const engine = await server().open({ settings: { ...quick.settings, servingLeaseMs: 5_000 } });
-    const standby = await server().open({ settings: { ...quick.settings, servingLeaseMs: 5_000 } });
-    expect([engine.notServing(), standby.notServing()]).toEqual([
-      null,
-      expect.stringContaining('stands by'),
-    ]);
+    const follower = await server().open({
+      settings: { ...quick.settings, servingLeaseMs: 5_000 },
+    });
+    expect([leads(engine), leads(follower)]).toEqual([true, false]);
     const renewals = await countRenewals(2);
     expect(renewals).toBe(2);
-    // The standby looks every 150 ms, and sees what was renewed as an hour old.
+    // The follower looks every 150 ms, and sees what was renewed as an hour old.
     const endsMs = performance.now() + 1_500;
     while (performance.now() < endsMs) {
       await server().sql(
         `update sluice.serving set renewed_at = now() - interval '1 hour' - random() * interval '1 s'`,
       );
-      expect(standby.notServing()).not.toBeNull();
-      expect(engine.notServing()).toBeNull();
+      expect([leads(engine), leads(follower)]).toEqual([true, false]);
     }
   });
 

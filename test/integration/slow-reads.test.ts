@@ -29,7 +29,7 @@ describeOnPostgres('slow reads', (server) => {
     const db = await openPgDatabase({ url: server().url });
     const { db: watched, statements } = watching(db);
     const ready = new MemoryReadyQueue({ clock: systemClock });
-    const engine = new Engine(contextOf(watched, ready), 'submit', () => undefined);
+    const engine = new Engine(contextOf(watched, ready), 'submit');
     const ask = async () => {
       engine.databaseTrouble();
       const confined = engine.analyseDeadLetters({ queues: ['a*'], owner: null });

@@ -254,7 +254,7 @@ describeOnPostgres('submission limits of several processes', (server) => {
     expect(Number(count?.n)).toBe(100);
   });
 
-  it('R-AD4: a server, a standby and those that only submit count together, also after a restart', async () => {
+  it('R-AD4: two servers and those that only submit count together, also after a restart', async () => {
     const clock = new ManualClock(Date.now());
     const open = (role: 'serve' | 'submit') => server().open({ role, clock, settings: limited });
     const engines = [

@@ -74,7 +74,7 @@ describeOnEmptyPostgres('what a server asks of Postgres', (postgres) => {
       random: () => 0.5,
       clock,
     };
-    const engine = new Engine(context, 'serve', () => undefined);
+    const engine = new Engine(context, 'serve');
     await engine.begin();
     engines.push(engine);
     return { engine, statements };

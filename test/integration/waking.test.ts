@@ -37,7 +37,7 @@ describeOnPostgres('waiting polls', (postgres) => {
       random: Math.random,
       clock: null,
     };
-    const engine = new Engine(context, 'serve', () => undefined);
+    const engine = new Engine(context, 'serve');
     await engine.begin();
     engines.push(engine);
     return { engine, ready };

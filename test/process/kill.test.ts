@@ -44,8 +44,8 @@ it('a second process on the same data folder is refused, and the next one after 
       'stop that one, or name another folder.',
   );
   await first.kill('SIGKILL');
-  // The lease of the first one has not lapsed: a standby would end here with a refusal.
-  const next = await serve(['--data', dataDir, '--port', '0', '--no-wait']);
+  // The lease of the first one has not lapsed.
+  const next = await serve(['--data', dataDir, '--port', '0']);
   expect(await next.kill('SIGTERM')).toEqual({ code: 0, signal: null });
 });
 

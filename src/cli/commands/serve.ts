@@ -57,8 +57,7 @@ async function runServe(command: Command): Promise<void> {
     import('../../runtime/log.js'),
   ]);
   const provisioner = await openProvisioner(config.scaling);
-  const standbys: string[] = [];
-  const { host, port, database, redisUrl, waitForTurn, logLevel } = config;
+  const { host, port, database, redisUrl, logLevel } = config;
   const { heartbeatIntervalMs, leaseMs, wakeOrder, retainEndedDays, retainDeadLettersDays } =
     config;
   const { auditDays, maxScheduleDays, maxActive, maxActiveMedium, maxActiveLow } = config;
@@ -71,7 +70,6 @@ async function runServe(command: Command): Promise<void> {
     port,
     database,
     ...(redisUrl === null ? {} : { redisUrl }),
-    waitForTurn,
     settings: {
       heartbeatIntervalMs,
       leaseMs,
@@ -96,7 +94,6 @@ async function runServe(command: Command): Promise<void> {
     log: createLog(logLevel, logDestination(config.logFormat)),
     logTransitions: config.logTransitions,
     ...(config.logPayloads ? { logPayloads: {} } : {}),
-    onStandby: (message) => standbys.push(message),
   }).catch((error: unknown) => {
     throw explain(error, port);
   });
@@ -108,7 +105,7 @@ async function runServe(command: Command): Promise<void> {
     return server.close({ drainMs });
   });
   const ready = `Sluice is ready at ${paint('bold', server.url)}`;
-  const notReady = await whyNotReady(server, standbys.at(0));
+  const notReady = await whyNotReady(server);
   printLine(notReady ?? ready);
   printFields([
     ['dashboard', `${server.url}/`],
@@ -129,19 +126,15 @@ function callers({ engine }: RunningServer): string {
 }
 
 /** Null: /readyz answers 200. */
-async function whyNotReady(
-  server: RunningServer,
-  standby: string | undefined,
-): Promise<string | null> {
+async function whyNotReady(server: RunningServer): Promise<string | null> {
   const readiness = await server.readiness();
   if (readiness.ready) return null;
-  if (standby !== undefined) return `Sluice stands by at ${server.url}: ${standby}`;
   // /readyz is for strangers and names no host; who started the server reads the whole reason.
   const reason = server.engine.readyQueueTrouble() ?? readiness.reason;
   return `Sluice is not ready at ${server.url}: ${reason}`;
 }
 
-/** Prints the line once: when a standby takes over, or when what was missing is there. */
+/** Prints the line once, when what was missing is there. */
 async function announceReady(
   server: RunningServer,
   ready: string,
@@ -158,22 +151,11 @@ async function announceReady(
 
 function explain(error: unknown, port: number): unknown {
   const { code, name, message } = error as NodeJS.ErrnoException;
-  if (name === 'NotOurTurnError' && message.includes('REDIS_URL')) {
+  if (name === 'MixedServersError') {
     return new CliError(message, {
       next: 'Give every server of this database the same REDIS_URL, or give it to none.',
       cause: error,
     });
-  }
-  if (name === 'NotOurTurnError') {
-    return new CliError(
-      `Refused to start, as --no-wait asks: another process serves this database.`,
-      {
-        next:
-          'Leave out --no-wait to stand by and take over when it ends. With a Postgres server and the same ' +
-          'REDIS_URL for each of them, any number of servers serve at once.',
-        cause: error,
-      },
-    );
   }
   if (name === 'NoKeysError') {
     return new CliError(message, {

@@ -6,6 +6,8 @@ import { failed, ok, warning, type Check } from './check.js';
 
 const leastVersion = 15;
 const tolerableSkewMs = 1_000;
+/** A leader renews its lease every two seconds. */
+const longestSilenceMs = 10_000;
 
 export async function checkPostgres(url: string): Promise<readonly Check[]> {
   const { openDatabase } = await import('../../engine/open-engine.js');
@@ -24,6 +26,7 @@ export async function checkPostgres(url: string): Promise<readonly Check[]> {
       await checkRights(db),
       await checkSchema(db),
       await checkClock(db),
+      ...(await checkLeader(db)),
     ];
   } finally {
     await db.close();
@@ -54,6 +57,28 @@ async function checkFacts(db: Database): Promise<readonly Check[]> {
   ];
 }
 
+/** Without Redis one process leads the others. */
+async function checkLeader(db: Database): Promise<readonly Check[]> {
+  const { latestVersion, schemaVersion } = await import('../../store/migrate.js');
+  const { findRightsProblem } = await import('../../store/database-rights.js');
+  if ((await findRightsProblem(db, 'read')) !== null) return [];
+  // An older schema does not say since when.
+  if ((await schemaVersion(db)) !== latestVersion) return [];
+  return [await judgeLeader(db)];
+}
+
+async function judgeLeader(db: Database): Promise<Check> {
+  const { findLeader } = await import('../../store/leader.js');
+  const leader = await findLeader(db);
+  if (leader === null) return ok('leader', 'none: no process serves this database now');
+  if (leader.mode === 'redis') return ok('leader', 'none: servers share a ready queue in Redis');
+  const silentMs = Date.now() - leader.renewedAt.getTime();
+  const found = `${leader.holder} since ${leader.since.toISOString()}`;
+  if (silentMs < longestSilenceMs) return ok('leader', found);
+  const advice = 'If a process runs on this database, see its log. Else the next one leads.';
+  return warning('leader', `${found}, silent for ${Math.round(silentMs / 1000)} s`, advice);
+}
+
 async function checkPooling(url: string): Promise<Check> {
   const { findPooling } = await import('../../store/pooling.js');
   let pooling: Pooling;
@@ -69,7 +94,10 @@ async function checkPooling(url: string): Promise<Check> {
     case 'none':
       return ok('pooling', 'none: connections go to Postgres itself');
     case 'transaction':
-      return ok('pooling', 'by transaction: settings travel with each statement');
+      return ok(
+        'pooling',
+        'by transaction: settings travel with each statement, and without Redis mail between processes is polled for',
+      );
     case 'session':
       return ok('pooling', 'by session, or nobody shared a connection just now');
   }

@@ -59,7 +59,7 @@ import {
 } from './script-runner.js';
 import { SourceList } from './source-list.js';
 import { TakenParts } from './taken-parts.js';
-import { WakeRelay } from './wake-relay.js';
+import { WakeRelay } from '../wake-relay.js';
 
 interface Asked {
   readonly taskId: TaskId;

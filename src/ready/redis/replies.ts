@@ -1,5 +1,5 @@
 import type { TaskId } from '../../domain/ids.js';
-import type { Lane } from '../../domain/lane.js';
+import { laneOf, type Lane } from '../../domain/lane.js';
 import { priorityOf, type Priority } from '../../domain/priority.js';
 import type { RateLimit } from '../../domain/queue-settings.js';
 import type {
@@ -41,11 +41,6 @@ function inSteps<T>(values: readonly string[], step: number, read: (at: Values) 
 }
 
 type Values = (offset: number) => string;
-
-export function laneOf(key: string): Lane {
-  const [queue = '', taskType = '', joined = ''] = key.split('\n');
-  return { queue, taskType, capabilities: joined === '' ? [] : joined.split('\t') };
-}
 
 /** What is left of a take whose script had done enough. */
 export interface RestOfTake {

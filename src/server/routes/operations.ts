@@ -4,6 +4,27 @@ import type { App, RouteParts } from '../app-parts.js';
 
 const tags = ['Operations'];
 const statusSchema = (status: string) => Type.Object({ status: Type.Literal(status) });
+const readySchema = Type.Object({
+  status: Type.Literal('ready'),
+  replica: Type.Optional(
+    Type.Object({
+      leads: Type.Boolean({ description: 'Whether this server leads' }),
+      leader: Type.Union([Type.String(), Type.Null()], { description: 'Names the one that leads' }),
+      leader_since: Type.Union([Type.String({ format: 'date-time' }), Type.Null()]),
+      leader_changes: Type.Integer({ description: 'That this server saw' }),
+      followers: Type.Integer({ description: 'Processes that this server leads' }),
+      delivery: Type.Union([Type.Literal('listen'), Type.Literal('poll')], {
+        description: 'Whether Postgres tells of mail, or it is polled for',
+      }),
+      calls_answered: Type.Integer(),
+      calls_lost: Type.Integer(),
+      round_trip_ms: Type.Object({
+        median: Type.Union([Type.Number(), Type.Null()]),
+        p99: Type.Union([Type.Number(), Type.Null()]),
+      }),
+    }),
+  ),
+});
 const liveSchema = Type.Object({
   status: Type.Literal('live'),
   notes: Type.Optional(Type.Array(Type.String(), { description: 'What does not go well' })),
@@ -40,16 +61,18 @@ export function operationRoutes(app: App, { health, metrics, doors, drain }: Rou
         operationId: 'getReadiness',
         summary: 'This server can serve',
         description:
-          'Postgres takes writes, the ready queue answers, and it neither stands by nor was told to stop.',
-        response: { 200: statusSchema('ready') },
+          'Postgres takes writes, the ready queue answers, and it was not told to stop. Without Redis the answer says ' +
+          'which of the servers leads, and how their mail flows.',
+        response: { 200: readySchema },
       },
-      config: { scope: 'open', refusals: ['unavailable', 'standby'] },
+      config: { scope: 'open', refusals: ['unavailable'] },
     },
     async () => {
       if (drain.hasBegun) throw new SluiceError('unavailable', 'This server was told to stop');
       const readiness = await health.readiness();
-      if (!readiness.ready) throw new SluiceError(readiness.code, readiness.reason);
-      return { status: 'ready' };
+      if (!readiness.ready) throw new SluiceError('unavailable', readiness.reason);
+      const replica = health.replica?.() ?? null;
+      return { status: 'ready' as const, ...(replica === null ? {} : { replica }) };
     },
   );
 

@@ -62,7 +62,7 @@ export function queueRoutes(app: App): void {
         params: queueParamsSchema,
         response: { 200: forecastSchema },
       },
-      config: { scope: 'read', confined: 'queue', refusals: ['queue_not_found', 'standby'] },
+      config: { scope: 'read', confined: 'queue', refusals: ['queue_not_found'] },
     },
     async ({ api, params }) => forecastToWire(await api.getForecast(params.name)),
   );

@@ -15,7 +15,7 @@ export function scalingRoutes(app: App): void {
           '`desired`, or `queues.#(queue=="gpt-4o").waiting`.',
         response: { 200: scalingSchema },
       },
-      config: { scope: 'read', confined: 'refused', refusals: ['standby'] },
+      config: { scope: 'read', confined: 'refused' },
     },
     async ({ api }) => scalingToWire(await api.getScaling()),
   );

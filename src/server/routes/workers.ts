@@ -65,7 +65,7 @@ export function workerRoutes(app: App, { requestBytes }: RouteParts, open: OpenR
         body: pollSchema,
         response: { 200: pollAnswerSchema },
       },
-      config: { scope: 'worker', confined: 'worker', refusals: ['worker_unknown', 'standby'] },
+      config: { scope: 'worker', confined: 'worker', refusals: ['worker_unknown'] },
     },
     async ({ api, params, body }, reply) => {
       const poll = pollFromWire(body);

@@ -646,6 +646,8 @@ create table sluice.serving (
   holder uuid not null,
   ready_queue text not null check (ready_queue in ('memory', 'redis')),
   renewed_at timestamptz not null,
+  -- When this holder took the lease.
+  since timestamptz not null default now(),
   -- Which Redis it is that servers share, by a name that is kept in it.
   place text
 );
@@ -1302,3 +1304,15 @@ create table sluice.dead_letter_hours (
 );
 
 create index dead_letter_hours_at on sluice.dead_letter_hours (at);
+
+-- Mail between the processes that share a database without Redis: calls of the leader's ready queue and their answers.
+-- Unlogged: what is lost here, the callers ask again or the sweeper repairs. Rows are read once and deleted by reading.
+create unlogged table sluice.mail (
+  recipient uuid not null,
+  id bigint generated always as identity,
+  sender uuid not null,
+  -- A JSON array of messages, oldest first.
+  body text not null,
+  sent_at timestamptz not null default now(),
+  primary key (recipient, id)
+);

@@ -1,8 +1,7 @@
-import type { JsonValue } from '../../domain/json.js';
-import { laneKey } from '../../domain/lane.js';
-import type { Bus } from '../../runtime/bus.js';
-import type { Wake } from '../ready-queue.js';
-import { laneOf } from './replies.js';
+import type { JsonValue } from '../domain/json.js';
+import { laneKey, laneOf } from '../domain/lane.js';
+import type { Bus } from '../runtime/bus.js';
+import type { Wake } from './ready-queue.js';
 
 /** Tells those who wait here first, and other servers of what nobody here was woken for. */
 export class WakeRelay {
