@@ -4,7 +4,7 @@ import { seedBulk, seedTask, zero, type Seeded } from '../../test/store/seed.js'
 import { describeOnEveryDatabase } from '../../test/store/support.js';
 import { cancelTasks } from './cancel-tasks.js';
 import { listTasks } from './list-tasks.js';
-import { embedded, onServer, searchBudgetOf, searchText } from './search-text.js';
+import { onServer, searchBudgetOf, searchText } from './search-text.js';
 import { lastTaskId, maxScannedRows } from './task-walk.js';
 
 describeOnEveryDatabase('searchText', (db) => {
