@@ -15,7 +15,7 @@ const scrapeEveryMs = 15_000;
 export const cost: Scenario = {
   name: 'cost',
   about:
-    'a flow at saturation, with all numbers, alerts and logs on, and with what can be off switched off',
+    'a flow at saturation, with all numbers, alerts and logs on, and with what can be off switched off; each server has one who scrapes it and one who follows its events',
   run: measure,
 };
 
@@ -24,8 +24,6 @@ interface Side {
   readonly name: string;
   readonly args: readonly string[];
   readonly options: OneServerOptions;
-  /** Somebody scrapes it and follows its events while it has its turn. */
-  readonly isWatched: boolean;
 }
 
 async function measure(lab: Lab): Promise<readonly Row[]> {
@@ -43,13 +41,13 @@ async function measure(lab: Lab): Promise<readonly Row[]> {
 function sidesOf(against: string | null, logFile: number): readonly Side[] {
   const off = ['--alert-interval-seconds', '0', '--log-transitions', 'off'];
   const sides = [
-    { name: 'on', args: [], options: { logLevel: 'info', logFile }, isWatched: true },
-    { name: 'off', args: off, options: {}, isWatched: false },
+    { name: 'on', args: [], options: { logLevel: 'info', logFile } },
+    { name: 'off', args: off, options: {} },
   ];
   if (against === null) return sides;
   const main = join(resolve(against), 'dist/cli/main.js');
   if (!existsSync(main)) throw new Error(`There is no ${main}: build that checkout first.`);
-  return [...sides, { name: 'older', args: [], options: { main }, isWatched: false }];
+  return [...sides, { name: 'older', args: [], options: { main } }];
 }
 
 async function inRounds(lab: Lab, sides: readonly Side[]): Promise<readonly number[][]> {
@@ -104,16 +102,14 @@ function rowsOf(sides: readonly Side[], rounds: readonly number[][]): Row[] {
   return [...rates, ...ratios];
 }
 
-/** A server with a database of its own, and who watches it. */
+/** A server with a database of its own, and who watches it while it has its turn. */
 class Stand {
-  readonly #side: Side;
   readonly #database: LabDatabase;
   readonly #server: OneServer;
   readonly #load: Saturation;
   readonly #stopBeating: () => Promise<void>;
 
-  private constructor(side: Side, database: LabDatabase, server: OneServer, load: Saturation) {
-    this.#side = side;
+  private constructor(database: LabDatabase, server: OneServer, load: Saturation) {
     this.#database = database;
     this.#server = server;
     this.#load = load;
@@ -124,14 +120,12 @@ class Stand {
     const database = await LabDatabase.create(lab.postgresUrl);
     const args = ['--database-url', database.url, ...side.args];
     const server = await OneServer.start(args, side.options);
-    return new Stand(side, database, server, await Saturation.at(server.url));
+    return new Stand(database, server, await Saturation.at(server.url));
   }
 
   async round(seconds: number): Promise<number> {
     const stopping = new AbortController();
-    const watching = this.#side.isWatched
-      ? [this.#follow(stopping.signal), this.#scrape(stopping.signal)]
-      : [];
+    const watching = [this.#follow(stopping.signal), this.#scrape(stopping.signal)];
     const rate = await this.#load.run(seconds);
     stopping.abort();
     await Promise.all(watching);

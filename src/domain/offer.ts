@@ -7,21 +7,44 @@ export interface Offer {
   readonly capabilities: readonly string[] | null;
 }
 
-export function canDo({ taskTypes, queues, capabilities }: Offer, lane: Lane): boolean {
+/** An offer for many lanes: a name is found as soon among a thousand as among three. */
+export interface OfferSets {
+  readonly taskTypes: ReadonlySet<string> | null;
+  readonly queues: ReadonlySet<string> | null;
+  readonly capabilities: ReadonlySet<string> | null;
+}
+
+export function offerSets({ taskTypes, queues, capabilities }: Offer): OfferSets {
+  return {
+    taskTypes: setOf(taskTypes),
+    queues: setOf(queues),
+    capabilities: setOf(capabilities),
+  };
+}
+
+function setOf(names: readonly string[] | null): ReadonlySet<string> | null {
+  return names === null ? null : new Set(names);
+}
+
+export function canDo({ taskTypes, queues, capabilities }: OfferSets, lane: Lane): boolean {
   return (
-    (taskTypes === null || taskTypes.includes(lane.taskType)) &&
-    (queues === null || queues.includes(lane.queue)) &&
-    (capabilities === null || lane.capabilities.every((each) => capabilities.includes(each)))
+    (taskTypes === null || taskTypes.has(lane.taskType)) &&
+    (queues === null || queues.has(lane.queue)) &&
+    (capabilities === null || lane.capabilities.every((each) => capabilities.has(each)))
   );
 }
 
-/** Whether the one shares in the work of the other, which must have its capabilities. */
-export function overlaps(one: Offer, other: Offer): boolean {
-  const share = (some: readonly string[] | null, others: readonly string[] | null) =>
-    some === null || others === null || some.some((each) => others.includes(each));
-  return (
-    share(one.taskTypes, other.taskTypes) &&
-    share(one.queues, other.queues) &&
-    (one.capabilities ?? []).every((each) => other.capabilities?.includes(each) ?? true)
+const weightOfName = 40;
+
+/** What its names take in memory, about. */
+export function weightOf({ taskTypes, queues, capabilities }: Offer): number {
+  return namesOf({ taskTypes, queues, capabilities }).reduce(
+    (sum, name) => sum + weightOfName + name.length,
+    0,
   );
+}
+
+/** All its names, as one list. */
+export function namesOf({ taskTypes, queues, capabilities }: Offer): string[] {
+  return [...(taskTypes ?? []), ...(queues ?? []), ...(capabilities ?? [])];
 }

@@ -10,6 +10,7 @@ export function scalingText(demand: Demand, desired: number, settings: ScalingSe
     workText(demand),
     ...heldUpText(demand.queues),
     ...boundText(demand, desired, settings),
+    ...unseenText(demand),
   ].join(' ');
 }
 
@@ -53,6 +54,14 @@ function boundText(
   if (desired === needed) return [];
   const quiet = `${countText(quietMs / 1000)} s`;
   return [`${countText(needed)} would do; fewer are asked for when that was so for ${quiet}.`];
+}
+
+function unseenText({ unseen }: Demand): string[] {
+  if (unseen === 0) return [];
+  return [
+    `What ${countOf(unseen, 'worker')} can do was not looked at: ` +
+      'together workers name too many task types and queues.',
+  ];
 }
 
 function be(count: number): string {

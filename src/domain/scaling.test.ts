@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { OfferIndex } from './offer-index.js';
 import type { Offer } from './offer.js';
 import type { Cost, RateLimit } from './queue-settings.js';
 import {
@@ -10,10 +11,10 @@ import {
   type Past,
   type ScalingFacts,
   type ScalingSettings,
-  type WorkerGroup,
 } from './scaling.js';
 import { scalingText } from './scaling-text.js';
 import type { LaneWaiting, QueueRoom } from './work-waiting.js';
+import { noWorkers, Workforce, type WorkerGroup } from './workforce.js';
 
 const settings: ScalingSettings = { ...defaultScalingSettings, concurrency: 4, max: 10 };
 const anything: Offer = { taskTypes: null, queues: null, capabilities: null };
@@ -25,7 +26,9 @@ const due = (count: number, queue = 'q', cost: Cost = {}): LaneWaiting => ({
   cost,
 });
 
-const group = (workers: number, busy: number, offer: Partial<Offer> = {}): WorkerGroup => ({
+type TestGroup = WorkerGroup & { readonly offer: Offer };
+
+const group = (workers: number, busy: number, offer: Partial<Offer> = {}): TestGroup => ({
   offer: { taskTypes: null, queues: null, capabilities: [], ...offer },
   workers,
   capacity: workers * settings.concurrency,
@@ -39,13 +42,32 @@ const bucket = (rate: Partial<RateLimit>, tokens: number, name = 'b') => ({
   limit: { unit: 'requests', rate: 1, perSeconds: 86_400, burst: null, ...rate },
 });
 
+interface TestFacts extends Partial<Pick<ScalingFacts, 'lanes' | 'averageDurationMs'>> {
+  readonly groups?: readonly TestGroup[];
+  readonly unseen?: WorkerGroup;
+}
+
+function workforceOf(groups: readonly TestGroup[], unseen: WorkerGroup): Workforce<WorkerGroup> {
+  const index = new OfferIndex();
+  for (const [n, { offer }] of groups.entries()) Array.from(index.add(`${n}`, offer));
+  return new Workforce(index, new Map(groups.map((one, n) => [`${n}`, one])), unseen);
+}
+
 function demand(
-  facts: Partial<Omit<ScalingFacts, 'roomOf'>>,
+  { groups = [], unseen = noWorkers, ...facts }: TestFacts,
   room: Partial<QueueRoom> = {},
   changed: Partial<ScalingSettings> = {},
 ): Demand {
-  const whole = { lanes: [], groups: [], averageDurationMs: null, ...facts };
-  return demandOf({ ...whole, roomOf: () => ({ ...open, ...room }) }, { ...settings, ...changed });
+  const workforce = workforceOf(groups, unseen);
+  const whole = { lanes: [], averageDurationMs: null, ...facts, workforce };
+  const steps = demandOf(
+    { ...whole, roomOf: () => ({ ...open, ...room }) },
+    { ...settings, ...changed },
+  );
+  for (;;) {
+    const step = steps.next();
+    if (step.done === true) return step.value;
+  }
 }
 
 describe('R-AD5: how many workers are needed', () => {
@@ -137,6 +159,16 @@ describe('R-AD5: how many workers are needed', () => {
     expect(demand({ lanes: [gpu], groups: [group(2, 0)] }).needed).toBe(12);
   });
 
+  it('R-HA4: workers that are not looked at may do any of it, after all others', () => {
+    const unseen = group(2, 0);
+    expect(demand({ lanes: [due(9)], groups: [group(1, 0)], unseen })).toMatchObject({
+      current: 3,
+      needed: 3,
+      unseen: 2,
+    });
+    expect(demand({ lanes: [due(16)], groups: [group(1, 0)], unseen }).needed).toBe(4);
+  });
+
   it('more work never needs fewer workers, and more workers never leave more missing', () => {
     const counts = fc.record({
       waiting: fc.nat(2_000),
@@ -164,6 +196,7 @@ describe('R-AD5: how many workers are asked for', () => {
     needed,
     waiting: 0,
     freeSlots: 0,
+    unseen: 0,
     queues: [],
   });
 
@@ -214,5 +247,9 @@ describe('R-AD5: how many workers are asked for', () => {
     );
     expect(scalingText(paused, 1, { ...settings, min: 1 })).toMatch(/1 is the least/);
     expect(scalingText(paused, 3, settings)).toMatch(/0 would do; .* for 60 s/);
+    const unseen = demand({ unseen: group(2, 8) });
+    expect(scalingText(unseen, 2, settings)).toMatch(
+      /What 2 workers can do was not looked at: together workers name too many/,
+    );
   });
 });

@@ -1,6 +1,7 @@
 import type { Lane } from './lane.js';
-import { canDo, overlaps, type Offer } from './offer.js';
+import { canDo, offerSets, type Offer } from './offer.js';
 import { refuseConflicts } from './setting-conflicts.js';
+import type { WorkerGroup, Workforce } from './workforce.js';
 import { workWaiting, type HeldUpBy, type LaneWaiting, type QueueRoom } from './work-waiting.js';
 
 export interface ScalingSettings {
@@ -39,21 +40,10 @@ export function scalingConflicts({ min, max }: Pick<ScalingSettings, 'min' | 'ma
   ];
 }
 
-/** Active workers that can do the same. */
-export interface WorkerGroup {
-  readonly offer: Offer;
-  readonly workers: number;
-  /** Slots of all of them. */
-  readonly capacity: number;
-  /** Slots that hold a task, and slots that are free; a benched worker's are neither. */
-  readonly busy: number;
-  readonly free: number;
-}
-
 export interface ScalingFacts {
   readonly lanes: readonly LaneWaiting[];
   readonly roomOf: (queue: string) => QueueRoom;
-  readonly groups: readonly WorkerGroup[];
+  readonly workforce: Workforce<WorkerGroup>;
   /** Of all that completed lately; null when none did. */
   readonly averageDurationMs: number | null;
 }
@@ -72,18 +62,23 @@ export interface Demand {
   readonly needed: number;
   readonly waiting: number;
   readonly freeSlots: number;
+  /** Workers whose offers were not looked at. They count as able, so that `needed` is so many at least. */
+  readonly unseen: number;
   readonly queues: readonly QueueWork[];
 }
 
 /**
  * How many workers the work that is due now needs. Work that waits for tokens, a pause, a circuit or
  * `max_concurrency` needs none, and neither does what the workers that are there get done before the
- * next look. Fewer are needed only by as many as are idle altogether.
+ * next look. Fewer are needed only by as many as are idle altogether. A step for each lane: there may be many lanes, and
+ * many groups of workers that can do each.
  */
-export function demandOf(facts: ScalingFacts, settings: ScalingSettings): Demand {
+export function* demandOf(facts: ScalingFacts, settings: ScalingSettings): Generator<void, Demand> {
   const { offer, intervalMs, concurrency } = settings;
-  const lanes = facts.lanes.filter(({ lane }) => canDo(offer, lane));
-  const groups = facts.groups.filter((group) => overlaps(offer, group.offer));
+  const { workforce } = facts;
+  const asked = offerSets(offer);
+  const lanes = facts.lanes.filter(({ lane }) => canDo(asked, lane));
+  const groups = [...workforce.sharing(offer), workforce.unseen];
   const work = workWaiting(lanes, facts.roomOf, intervalMs);
   const wanted = work.map(({ lane, waiting }) => {
     const { averageDurationMs } = facts.roomOf(lane.queue);
@@ -91,7 +86,8 @@ export function demandOf(facts: ScalingFacts, settings: ScalingSettings): Demand
   });
   const current = sum(groups.map(({ workers }) => workers));
   const freeSlots = sum(groups.map(({ free }) => free));
-  const missing = missingSlots(wanted, freeingSlots(groups, facts.averageDurationMs, intervalMs));
+  const free = freeingSlots(groups, facts.averageDurationMs, intervalMs);
+  const missing = yield* missingSlots(wanted, free, workforce);
   const spare = Math.max(0, freeSlots - sum(wanted.map(({ slots }) => slots)));
   // Those that are there may have other sizes than those that are asked for.
   const size = Math.max(1, sum(groups.map(({ capacity }) => capacity)) / Math.max(1, current));
@@ -101,6 +97,7 @@ export function demandOf(facts: ScalingFacts, settings: ScalingSettings): Demand
     needed: Math.max(0, current + Math.ceil(change)),
     waiting: sum(work.map(({ waiting }) => waiting)),
     freeSlots,
+    unseen: workforce.unseen.workers,
     queues: byQueue(work),
   };
 }
@@ -142,39 +139,44 @@ function turnsOf(averageDurationMs: number | null, intervalMs: number): number {
   return Math.max(1, intervalMs / Math.max(1, averageDurationMs));
 }
 
-interface Slots {
-  readonly offer: Offer;
-  left: number;
-}
+/** Slots that each group has left. */
+type Slots = Map<WorkerGroup, number>;
 
 /** A slot whose task ends long before the next look is nearly as good as a free one. */
 function freeingSlots(
   groups: readonly WorkerGroup[],
   averageDurationMs: number | null,
   intervalMs: number,
-): Slots[] {
+): Slots {
   const freeing = 1 - 1 / turnsOf(averageDurationMs, intervalMs);
-  return groups.map(({ offer, free, busy }) => ({ offer, left: free + busy * freeing }));
+  return new Map(groups.map((group) => [group, group.free + group.busy * freeing]));
 }
 
 /** A slot goes to the first lane that can use it: the best assignment is not worth its search. */
-function missingSlots(
+function* missingSlots(
   wanted: readonly { readonly lane: Lane; readonly slots: number }[],
-  free: readonly Slots[],
-): number {
+  left: Slots,
+  workforce: Workforce<WorkerGroup>,
+): Generator<void, number> {
   let missing = 0;
   for (const { lane, slots } of wanted) {
-    let open = slots;
-    for (const group of free) {
-      if (open === 0) break;
-      if (!canDo(group.offer, lane)) continue;
-      const used = Math.min(open, group.left);
-      group.left -= used;
-      open -= used;
-    }
-    missing += open;
+    const open = takeSlots(workforce.ableTo(lane), left, slots);
+    missing += takeSlots([workforce.unseen], left, open);
+    yield;
   }
   return missing;
+}
+
+/** How many are still missing. */
+function takeSlots(groups: Iterable<WorkerGroup>, left: Slots, slots: number): number {
+  let open = slots;
+  for (const group of groups) {
+    if (open === 0) break;
+    const used = Math.min(open, left.get(group) ?? 0);
+    if (used > 0) left.set(group, (left.get(group) ?? 0) - used);
+    open -= used;
+  }
+  return open;
 }
 
 function byQueue(work: ReturnType<typeof workWaiting>): QueueWork[] {

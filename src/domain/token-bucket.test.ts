@@ -4,6 +4,7 @@ import type { RateLimit } from './queue-settings.js';
 import {
   bucketShape,
   costIn,
+  deepestDebt,
   levelAt,
   neededLevel,
   refilled,
@@ -373,8 +374,40 @@ describe('what changes a level', () => {
         const shape = bucketShape(limit);
         const before = levelAt(shape, held);
         const after = settled(shape, before, reserved, used);
-        expect(after).toBe(Math.min(shape.capacity, before + (reserved - used) * shape.token));
+        const most = (shape.capacity + deepestDebt(shape)) / shape.token;
+        const exact = before + (Math.min(reserved, most) - used) * shape.token;
+        const deepest = Math.min(before, -deepestDebt(shape));
+        expect(after).toBe(Math.max(deepest, Math.min(shape.capacity, exact)));
         expect(after).toBeLessThanOrEqual(shape.capacity);
+      }),
+    );
+  });
+
+  it('R-CH5: what was granted is held to what it really used, however much it had reserved', () => {
+    const anyCost = fc.oneof(fc.nat(500), fc.integer({ min: 0, max: 1e12 }));
+    fc.assert(
+      fc.property(anyLimit, anyCost, fc.nat(500), (limit, cost, used) => {
+        const shape = bucketShape(limit);
+        const after = settled(shape, spent(shape, shape.capacity, cost), cost, used);
+        const tokensLeft = tokensAt(shape, after);
+        const owed = Math.max(capacityOf(limit) - used, -tokensAt(shape, deepestDebt(shape)));
+        expect(tokensLeft).toBeCloseTo(owed, 4);
+      }),
+    );
+  });
+
+  it('R-CH5: a debt is paid within an hour or ten windows, whatever a task costs or uses', () => {
+    fc.assert(
+      fc.property(anyLimit, fc.double({ min: 0, max: 1e12, noNaN: true }), (limit, much) => {
+        const shape = bucketShape(limit);
+        const longestMs = Math.max(3_600_000, limit.perSeconds * 10_000);
+        for (const level of [
+          spent(shape, shape.capacity, much),
+          settled(shape, 0, 0, much),
+          settled(shape, spent(shape, shape.capacity, much), 0, much),
+        ]) {
+          expect(waitMsFor(shape, level, 0)).toBeLessThanOrEqual(longestMs);
+        }
       }),
     );
   });

@@ -1,5 +1,5 @@
 import type { Cost, RateLimit } from './queue-settings.js';
-import { bucketShape, costIn, levelAt, neededLevel } from './token-bucket.js';
+import { bucketShape, costIn, levelAt, neededLevel, takenAtMost } from './token-bucket.js';
 
 /** What is known of a task's queue when its wait is estimated. */
 export interface WaitFactors {
@@ -57,9 +57,10 @@ export function waitLines(factors: Omit<WaitFactors, 'position'>): WaitLine[] {
 /** Until the tokens of all before it have come and gone, and its own are there. */
 function tokenLine(cost: Cost, tokens: number, limit: RateLimit): WaitLine {
   const shape = bucketShape(limit);
-  const each = costIn(limit.unit, cost);
-  const first = neededLevel(shape, each) - levelAt(shape, tokens);
-  return { cause: 'rate_limit', first, each: each * shape.token, per: shape.gain };
+  const own = costIn(limit.unit, cost);
+  const first = neededLevel(shape, own) - levelAt(shape, tokens);
+  const each = takenAtMost(shape, own) * shape.token;
+  return { cause: 'rate_limit', first, each, per: shape.gain };
 }
 
 /** Slots come free one after the other, `maxConcurrency` in one average duration. */

@@ -1,3 +1,4 @@
+import { ActiveWorkers } from './active-workers.js';
 import { Alerts } from './alerts.js';
 import { ApiKeys } from './api-keys.js';
 import { Admission } from './admission.js';
@@ -144,11 +145,13 @@ export function joinParts(
   const read = new Read(context);
   const estimate = new Estimate(context, queues, counters);
   const live = new LiveQueues(context.ready);
-  const explain = new Explain(context, read, estimate, live);
+  const active = new ActiveWorkers(context);
+  const explain = new Explain(context, { read, estimate, live, active });
   const health = new Health(context, explain, hearing);
   const line = new Line(context, queues, isServing);
   const measurements = new Measurements(context, { admission, bench, line, live, queues });
   const forecasts = new Forecasts(context, {
+    active,
     counters,
     estimate,
     line,
@@ -157,6 +160,7 @@ export function joinParts(
     notServing: (): string | null => serving.notServing(),
   });
   const scaler: Scaler = new Scaler(context, {
+    active,
     live,
     queues,
     counters,
@@ -203,7 +207,7 @@ export function joinParts(
     pushbacks,
     queues,
     retention: new Retention(context, feeder, lanes),
-    sampling: new Sampling(context, { line, queues, counters }),
+    sampling: new Sampling(context, { active, line, queues, counters }),
     summary: new MinuteSummary(context, counters, line),
     sweeper,
     types,

@@ -85,6 +85,7 @@ import { listDeadLetters } from '../store/dead-letters.js';
 import type { Instant, Queryable } from '../store/database.js';
 import { countTasks } from '../store/count-tasks.js';
 import { listTasks } from '../store/list-tasks.js';
+import { searchBudgetOf } from '../store/search-text.js';
 import { decodeIdCursor, encodeCursor } from '../store/paging.js';
 import { findWorker, listWorkers, requestDrain } from '../store/workers.js';
 import type { ApiKeys } from './api-keys.js';
@@ -258,8 +259,8 @@ export class Engine implements SluiceApi {
     return refusing(this.#parts.read.waitForTask(taskId, timeoutMs, signal));
   }
 
-  explainTask(taskId: TaskId): Promise<Explanation> {
-    return refusing(this.#parts.explain.explainTask(taskId));
+  explainTask(taskId: TaskId, within = unconfined): Promise<Explanation> {
+    return refusing(this.#parts.explain.explainTask(taskId, within));
   }
 
   /** Throws as for a task that there is not, when the confinement does not reach it. */
@@ -274,7 +275,9 @@ export class Engine implements SluiceApi {
 
   /** Those that a worker registered for; null: every queue. */
   async queuesOf(workerId: WorkerId): Promise<readonly string[] | null> {
-    return (await refusing(this.#parts.fleet.get(workerId))).offer.queues ?? null;
+    const { fleet } = this.#parts;
+    const worker = await refusing(fleet.get(workerId));
+    return (await refusing(fleet.offerOf(worker))).queues ?? null;
   }
 
   /** Those that it reaches and that have tasks; when there are very many, others each time. */
@@ -283,7 +286,8 @@ export class Engine implements SluiceApi {
   }
 
   listTasks(filter: TaskSearch, page: ListRequest = {}): Promise<TaskPage> {
-    return this.#list((db, now) => listTasks(db, filter, page, now));
+    const budget = searchBudgetOf(this.#context.db);
+    return this.#list((db, now) => listTasks(db, filter, page, now, budget));
   }
 
   async cancelTask(taskId: TaskId, caller = anybody): Promise<Cancellation> {
@@ -298,7 +302,9 @@ export class Engine implements SluiceApi {
     const { reads } = this.#context.db;
     const { count, scanned, next } = await refusing(countTasks(reads, filter, action, before));
     return {
-      ...{ count, scanned },
+      count,
+      // How many tasks of others there are is not for a confined caller.
+      scanned: filter.within === undefined ? scanned : count,
       searchedBackTo: next === null ? null : new Date(instantOf(next)),
       nextCursor: next === null ? null : encodeCursor(next),
     };

@@ -37,28 +37,30 @@ export function shortReasons({ cost }: { readonly cost: Cost }, now: LimitsNow):
   }));
 }
 
-/** Nothing overtakes the first task of a queue that waits for its tokens. */
+/** Nothing overtakes the first task of a queue that waits for its tokens. Which one that is, and what it costs, may be secret. */
 export function heldUpReasons(
   task: { readonly taskId: TaskId },
   head: Waiting | null,
   now: LimitsNow,
+  isSecret: boolean,
 ): WaitReason[] {
   if (head === null || head.taskId === task.taskId) return [];
   return shortOf(head.cost, now).map(({ detail, ...until }) => ({
     kind: 'rate_limit',
-    detail: `Task ${head.taskId} comes before it, is not overtaken, and costs ${detail}.`,
+    detail: isSecret
+      ? 'Another task comes before it, is not overtaken, and waits for a limit.'
+      : `Task ${head.taskId} comes before it, is not overtaken, and costs ${detail}.`,
     ...until,
   }));
 }
 
-/** Of the first tasks of all windows the one that is taken first. */
-export function firstOf(heads: readonly ReadyRow[], ageing: Ageing): ReadyRow | null {
+/** The first tasks of all windows, in the order in which they are taken. */
+export function inOrder(heads: readonly ReadyRow[], ageing: Ageing): ReadyRow[] {
   const rank = ({ priority, ageMs }: ReadyRow) =>
     rankOf(effectivePriority(priority, ageMs, ageing));
-  const [first] = heads.toSorted(
+  return heads.toSorted(
     (a, b) => rank(a) - rank(b) || a.eligibleAtMs - b.eligibleAtMs || a.seq - b.seq,
   );
-  return first ?? null;
 }
 
 /** A misspelt unit is no mistake that could be refused: a limit for it may come later. */

@@ -1,23 +1,26 @@
 import { closed, settingsUnder, type Circuit } from '../domain/circuit.js';
 import { circuitText } from '../domain/circuit-text.js';
+import { unconfined } from '../domain/confinement.js';
 import type { TaskId } from '../domain/ids.js';
 import type { Lane } from '../domain/lane.js';
-import { canDo } from '../domain/offer.js';
 import { defaultQueueSettings } from '../domain/queue-settings.js';
 import { hasEnded, isLeased, type WaitsFor } from '../domain/task-state.js';
 import { waitUnder } from '../domain/wait-estimate.js';
 import type { Explanation, TaskView, WaitReason } from '../protocol/tasks-api.js';
-import type { WorkerView } from '../protocol/workers-api.js';
+import type { Workforce } from '../domain/workforce.js';
+import { turnGiver } from '../runtime/turns.js';
 import { findHeads } from '../store/find-heads.js';
+import type { ReadyRow } from '../store/task-row.js';
 import { findLinePosition } from '../store/find-line-position.js';
 import { findQueue } from '../store/queues.js';
 import { findWaitsFor } from '../store/read-tasks.js';
-import { findActiveWorkers } from '../store/workers.js';
+import type { CountedGroup } from '../store/scaling.js';
+import type { ActiveWorkers } from './active-workers.js';
 import { approximateNow, instant, type EngineContext } from './context.js';
 import { startIn, type Estimate } from './estimate.js';
 import {
-  firstOf,
   heldUpReasons,
+  inOrder,
   shortReasons,
   uncountedNotes,
   type LimitsNow,
@@ -27,10 +30,16 @@ import { isPausedAt } from './queue-pause.js';
 import type { Read } from './read.js';
 
 const countedPositions = 1_000;
-const maxWorkersLookedAt = 1_000;
 const maxWindowsLookedAt = 1_000;
 
 type QueueNow = LimitsNow & { readonly circuit: Circuit; readonly running: number };
+
+export interface ExplainParts {
+  readonly read: Read;
+  readonly estimate: Estimate;
+  readonly live: LiveQueues;
+  readonly active: ActiveWorkers;
+}
 
 /** Why a task is not running: everything that is in its way now, the nearest cause first. */
 export class Explain {
@@ -38,15 +47,17 @@ export class Explain {
   readonly #read: Read;
   readonly #estimate: Estimate;
   readonly #live: LiveQueues;
+  readonly #active: ActiveWorkers;
 
-  constructor(context: EngineContext, read: Read, estimate: Estimate, live: LiveQueues) {
+  constructor(context: EngineContext, { read, estimate, live, active }: ExplainParts) {
     this.#context = context;
     this.#read = read;
     this.#estimate = estimate;
     this.#live = live;
+    this.#active = active;
   }
 
-  async explainTask(taskId: TaskId): Promise<Explanation> {
+  async explainTask(taskId: TaskId, { owner } = unconfined): Promise<Explanation> {
     const task = await this.#read.getTask(taskId, false);
     const { status } = task;
     if (hasEnded(status) || isLeased(status)) {
@@ -69,15 +80,15 @@ export class Explain {
     const waitsFor =
       status === 'pending' ? await findWaitsFor(this.#context.db.reads, taskId) : null;
     const isInLine = status === 'queued';
-    const workers = await findActiveWorkers(this.#context.db.reads, maxWorkersLookedAt);
+    const workforce = await this.#active.get();
     const reasons = [
       ...pendingReason(task, waitsFor),
       ...room,
       ...pauseReason(now),
       ...circuitReason(now),
       ...concurrencyReason(now),
-      ...(isInLine ? await this.#limitReasons(task, workers, now) : []),
-      ...workerReason(task, workers, now.nowMs),
+      ...(isInLine ? await this.#limitReasons(task, workforce, now, owner !== null) : []),
+      ...workerReason(task, workforce),
       ...positionReason(queue, queuePosition),
     ];
     const notes = uncountedNotes(cost ?? {}, now);
@@ -107,16 +118,18 @@ export class Explain {
 
   async #limitReasons(
     task: TaskView,
-    workers: readonly WorkerView[],
+    workforce: Workforce<CountedGroup>,
     now: LimitsNow,
+    hidesOthers: boolean,
   ): Promise<WaitReason[]> {
     if (now.buckets.length === 0) return [];
     const { db } = this.#context;
     const heads = await findHeads(db.reads, task.queue, maxWindowsLookedAt, instant(this.#context));
-    // What nobody can do is never looked at, and holds up nothing.
-    const taken = heads.filter(({ lane }) => workers.some((worker) => canDo(worker, lane)));
-    const head = firstOf(taken, now.settings.ageing);
-    return [...shortReasons({ cost: task.cost ?? {} }, now), ...heldUpReasons(task, head, now)];
+    const head = await firstTaken(inOrder(heads, now.settings.ageing), workforce);
+    return [
+      ...shortReasons({ cost: task.cost ?? {} }, now),
+      ...heldUpReasons(task, head, now, hidesOthers),
+    ];
   }
 
   /** In line behind all that the ready queue holds of its window. */
@@ -174,30 +187,55 @@ function concurrencyReason({ queue, running, settings, circuit }: QueueNow): Wai
   return [{ kind: 'max_concurrency', detail }];
 }
 
-function workerReason(task: TaskView, workers: readonly WorkerView[], nowMs: number): WaitReason[] {
-  const able = workers.filter((worker) => canDo(worker, laneOf(task)));
-  if (able.length === 0) {
-    const needs = [`task type ${task.taskType}`, ...task.requiredCapabilities].join(', ');
-    return [{ kind: 'no_worker', detail: `No active worker offers: ${needs}.` }];
+/** What no worker can do is never taken, and holds up nothing. */
+async function firstTaken(
+  heads: readonly ReadyRow[],
+  workforce: Workforce<CountedGroup>,
+): Promise<ReadyRow | null> {
+  const giveTurn = turnGiver();
+  for (const head of heads) {
+    if (workforce.isAnyAbleTo(head.lane)) return head;
+    await giveTurn();
   }
-  const taking = able.filter(({ benchedUntil }) => (benchedUntil?.getTime() ?? 0) <= nowMs);
-  if (taking.some((worker) => worker.currentLoad < worker.capacity)) return [];
-  if (taking.length === 0) return [allBenchedReason(able)];
-  const benched = able.length - taking.length;
+  return null;
+}
+
+function workerReason(task: TaskView, workforce: Workforce<CountedGroup>): WaitReason[] {
+  const able = [...workforce.ableTo(laneOf(task))];
+  if (able.length === 0) return noWorkerReason(task, workforce.unseen.workers);
+  const taking = sumOf(able, (group) => group.taking);
+  const workers = sumOf(able, (group) => group.workers);
+  if (able.some(({ notFull }) => notFull > 0)) return [];
+  if (taking === 0) return [allBenchedReason(able, workers)];
+  const benched = workers - taking;
   const besides =
     benched === 0
       ? ''
       : ` ${String(benched)} more get nothing for now: they failed while others succeeded.`;
-  const detail = `All ${String(taking.length)} workers that could do it are full.${besides}`;
+  const detail = `All ${String(taking)} workers that could do it are full.${besides}`;
   return [{ kind: 'workers_busy', detail }];
 }
 
-function allBenchedReason(able: readonly WorkerView[]): WaitReason {
-  const untilMs = Math.min(...able.map(({ benchedUntil }) => benchedUntil?.getTime() ?? 0));
+/** Of workers that were not looked at nobody knows whether they can do it. */
+function noWorkerReason(task: TaskView, unseen: number): WaitReason[] {
+  const needs = [`task type ${task.taskType}`, ...task.requiredCapabilities].join(', ');
+  const but =
+    unseen === 0
+      ? ''
+      : ` ${String(unseen)} were not looked at: together workers name too many task types and queues.`;
+  return [{ kind: 'no_worker', detail: `No active worker offers: ${needs}.${but}` }];
+}
+
+function allBenchedReason(able: readonly CountedGroup[], workers: number): WaitReason {
+  const untilMs = Math.min(...able.map((group) => group.suspendedUntil?.getTime() ?? Infinity));
   const detail =
-    `All ${String(able.length)} workers that could do it get nothing for now: ` +
+    `All ${String(workers)} workers that could do it get nothing for now: ` +
     'they failed while others succeeded.';
   return { kind: 'workers_busy', detail, until: new Date(untilMs) };
+}
+
+function sumOf<Item>(items: readonly Item[], numberOf: (item: Item) => number): number {
+  return items.reduce((sum, item) => sum + numberOf(item), 0);
 }
 
 function laneOf({ queue, taskType, requiredCapabilities }: TaskView): Lane {

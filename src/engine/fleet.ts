@@ -1,9 +1,10 @@
 import { SluiceError } from '../domain/errors.js';
 import { IdSource, type TaskId, type WorkerId } from '../domain/ids.js';
+import { namesOf, weightOf, type Offer } from '../domain/offer.js';
 import { bounds } from '../protocol/bounds.js';
 import type { Registered, Registration, WorkerOffer } from '../protocol/workers-api.js';
 import type { TakeRequest } from '../ready/ready-queue.js';
-import { findWorkers, registerWorker } from '../store/workers.js';
+import { findOffers, findWorkers, registerWorker } from '../store/workers.js';
 import { instant, type EngineContext } from './context.js';
 
 /** Of a worker that registers and names none. */
@@ -11,13 +12,13 @@ const defaultCapacity = 5;
 /** Of all workers together: 20,000 that name 100 task types each. One that names all it may takes half a megabyte. */
 const defaultMaxBytes = 128 * 1024 * 1024;
 const bytesOfWorker = 500;
-const bytesOfName = 40;
 
 export interface KnownWorker {
   readonly workerId: WorkerId;
   /** The API key that registered it; null: none did. */
   readonly owner: string | null;
-  readonly offer: WorkerOffer;
+  /** Null: not read yet. Only a poll needs it, see `offerOf`. */
+  offer: WorkerOffer | null;
   readonly capacity: number;
   load: number;
   draining: boolean;
@@ -28,7 +29,7 @@ export interface KnownWorker {
   /** When it last polled or beat here. */
   heardMs: number;
   /** What it takes to remember it, about. */
-  readonly bytes: number;
+  bytes: number;
 }
 
 /** The workers this process has heard of. The rows in Postgres decide who is alive. */
@@ -49,6 +50,7 @@ export class Fleet {
   }
 
   async register(registration: Registration): Promise<Registered> {
+    refuseTooManyNames(registration);
     const { db, settings } = this.#context;
     const workerId = this.#ids.nextWorkerId(db.nowMs());
     const capacity = registration.capacity ?? defaultCapacity;
@@ -71,6 +73,11 @@ export class Fleet {
     // Unless it was forgotten meanwhile, with so many others to be remembered.
     if (this.#workers.delete(workerId)) this.#workers.set(workerId, worker);
     return worker;
+  }
+
+  /** What a worker registered for. A heartbeat makes a worker known without it. */
+  async offerOf(worker: KnownWorker): Promise<WorkerOffer> {
+    return worker.offer ?? (await this.#readOffer(worker));
   }
 
   /** A worker of another key is as unknown as one that there is not. Null owner: any key may use it. */
@@ -127,15 +134,30 @@ export class Fleet {
         const { workerId, owner, status, capacity } = row;
         // One that came meanwhile may have news already.
         const there = this.#workers.get(workerId);
-        return (
-          there ?? this.#add({ workerId, owner }, toOffer(row), capacity, status === 'draining')
-        );
+        return there ?? this.#add({ workerId, owner }, null, capacity, status === 'draining');
       });
+  }
+
+  async #readOffer(worker: KnownWorker): Promise<WorkerOffer> {
+    const { workerId } = worker;
+    const found = (await findOffers(this.#context.db.vital, [workerId])).get(workerId);
+    if (found === undefined) throw unknownWorker(workerId);
+    const offer = toOffer(found);
+    // Unless another poll of it has read it meanwhile.
+    if (worker.offer === null) {
+      const bytes = bytesOf(offer);
+      const isRemembered = this.#workers.get(workerId) === worker;
+      if (isRemembered) this.#bytes += bytes - worker.bytes;
+      worker.offer = offer;
+      worker.bytes = bytes;
+      if (isRemembered) this.#forgetSomeBut(workerId);
+    }
+    return offer;
   }
 
   #add(
     who: Pick<KnownWorker, 'workerId' | 'owner'>,
-    offer: WorkerOffer,
+    offer: WorkerOffer | null,
     capacity: number,
     draining: boolean,
   ): KnownWorker {
@@ -143,11 +165,16 @@ export class Fleet {
     const worker = known(who, offer, capacity, draining, this.#nowMs());
     this.#workers.set(workerId, worker);
     this.#bytes += worker.bytes;
-    for (const silent of this.#workers.keys()) {
-      if (this.#bytes <= this.#maxBytes || silent === workerId) break;
-      this.forget(silent);
-    }
+    this.#forgetSomeBut(workerId);
     return worker;
+  }
+
+  /** Until the others fit. */
+  #forgetSomeBut(kept: WorkerId): void {
+    for (const silent of this.#workers.keys()) {
+      if (this.#bytes <= this.#maxBytes) return;
+      if (silent !== kept) this.forget(silent);
+    }
   }
 
   #nowMs(): number {
@@ -161,12 +188,28 @@ export function unknownWorker(workerId: WorkerId): SluiceError {
   return new SluiceError('worker_unknown', detail);
 }
 
+const namedAtMost = bounds.workerNamesBytes;
+
+/** Servers hold the names of all workers in memory, and compare them with the work that waits. */
+function refuseTooManyNames(registration: Registration): void {
+  const bytes = namesOf(toNames(registration)).reduce(
+    (sum, name) => sum + Buffer.byteLength(name),
+    0,
+  );
+  if (bytes <= namedAtMost) return;
+  const detail =
+    `The names of task_types, queues and capabilities take ${String(bytes)} bytes together; ` +
+    `${String(namedAtMost)} are the most. Name fewer, or leave task_types or queues out for all of them.`;
+  const errors = [{ path: '/task_types', message: `take more than ${String(namedAtMost)} bytes` }];
+  throw new SluiceError('invalid_request', detail, { errors });
+}
+
 /** What a poll names replaces what was registered, for this poll. */
-export function takeRequest(worker: KnownWorker, poll: WorkerOffer, count: number): TakeRequest {
+export function takeRequest(offer: WorkerOffer, poll: WorkerOffer, count: number): TakeRequest {
   return {
-    taskTypes: orAll(poll.taskTypes ?? worker.offer.taskTypes),
-    capabilities: poll.capabilities ?? worker.offer.capabilities ?? [],
-    queues: orAll(poll.queues ?? worker.offer.queues),
+    taskTypes: orAll(poll.taskTypes ?? offer.taskTypes),
+    capabilities: poll.capabilities ?? offer.capabilities ?? [],
+    queues: orAll(poll.queues ?? offer.queues),
     count,
   };
 }
@@ -175,50 +218,39 @@ function orAll(names: readonly string[] | undefined): readonly string[] | null {
   return names === undefined || names.includes('*') ? null : names;
 }
 
-function toOffer(row: {
-  readonly capabilities: readonly string[];
-  readonly taskTypes: readonly string[] | null;
-  readonly queues: readonly string[] | null;
-}): WorkerOffer {
+function toOffer({ taskTypes, queues, capabilities }: Offer): WorkerOffer {
   return {
-    capabilities: row.capabilities,
-    ...(row.taskTypes === null ? {} : { taskTypes: row.taskTypes }),
-    ...(row.queues === null ? {} : { queues: row.queues }),
+    ...(capabilities === null ? {} : { capabilities }),
+    ...(taskTypes === null ? {} : { taskTypes }),
+    ...(queues === null ? {} : { queues }),
+  };
+}
+
+function toNames({ taskTypes, queues, capabilities }: WorkerOffer): Offer {
+  return {
+    taskTypes: taskTypes ?? null,
+    queues: queues ?? null,
+    capabilities: capabilities ?? null,
   };
 }
 
 function known(
   { workerId, owner }: Pick<KnownWorker, 'workerId' | 'owner'>,
-  { capabilities, taskTypes, queues }: WorkerOffer,
+  given: WorkerOffer | null,
   capacity: number,
   draining: boolean,
   heardMs: number,
 ): KnownWorker {
-  const offer = {
-    ...(capabilities === undefined ? {} : { capabilities }),
-    ...(taskTypes === undefined ? {} : { taskTypes }),
-    ...(queues === undefined ? {} : { queues }),
-  };
+  const offer = given === null ? null : toOffer(toNames(given));
   const cancelled = new Set<TaskId>();
-  const bytes = bytesOf(offer);
   const missing: KnownWorker['missing'] = new Map();
   return {
-    workerId,
-    owner,
-    offer,
-    capacity,
+    ...{ workerId, owner, offer, capacity, draining, cancelled, missing, heardMs },
     load: 0,
-    draining,
-    cancelled,
-    missing,
-    heardMs,
-    bytes,
+    bytes: bytesOf(offer),
   };
 }
 
-function bytesOf({ capabilities = [], taskTypes = [], queues = [] }: WorkerOffer): number {
-  return [...capabilities, ...taskTypes, ...queues].reduce(
-    (sum, name) => sum + bytesOfName + name.length,
-    bytesOfWorker,
-  );
+function bytesOf(offer: WorkerOffer | null): number {
+  return bytesOfWorker + (offer === null ? 0 : weightOf(toNames(offer)));
 }

@@ -1,14 +1,15 @@
 import { SluiceError } from '../domain/errors.js';
 import { averageCost, forecastOf, type ForecastFacts } from '../domain/forecast.js';
 import { instantIn } from '../domain/instant.js';
-import { canDo } from '../domain/offer.js';
 import { priorities } from '../domain/priority.js';
 import { countOf } from '../domain/counters.js';
 import type { QueueForecast } from '../protocol/forecast-api.js';
 import { findLanes } from '../store/find-lanes.js';
 import { findNextInLine } from '../store/find-next-in-line.js';
 import { findQueue } from '../store/queues.js';
-import { groupWorkers } from '../store/scaling.js';
+import { turnGiver } from '../runtime/turns.js';
+import type { CountedGroup } from '../store/scaling.js';
+import type { ActiveWorkers } from './active-workers.js';
 import { approximateNow, instant, type EngineContext } from './context.js';
 import type { Counters } from './counters.js';
 import type { Estimate } from './estimate.js';
@@ -17,6 +18,7 @@ import type { LiveQueues } from './live-queues.js';
 import type { QueueDirectory } from './queue-directory.js';
 
 export interface ForecastParts {
+  readonly active: ActiveWorkers;
   readonly counters: Counters;
   readonly estimate: Estimate;
   readonly line: Line;
@@ -79,13 +81,19 @@ export class Forecasts {
     };
   }
 
+  /** While some workers are not looked at, it is not known how many of them can do it. */
   async #workersFor(queue: string): Promise<Pick<ForecastFacts, 'hasWorker' | 'workerSlots'>> {
-    const { reads } = this.#context.db;
-    const lanes = await findLanes(reads, [queue], maxLanes);
-    const groups = await groupWorkers(reads, instant(this.#context));
-    const able = groups.filter(({ offer }) => lanes.some((lane) => canDo(offer, lane)));
-    const workerSlots = able.reduce((sum, { capacity }) => sum + capacity, 0);
-    return { hasWorker: able.length > 0, workerSlots: able.length > 0 ? workerSlots : null };
+    const lanes = await findLanes(this.#context.db.reads, [queue], maxLanes);
+    const workforce = await this.#parts.active.get();
+    const able = new Set<CountedGroup>();
+    const giveTurn = turnGiver();
+    for (const lane of lanes) {
+      for (const group of workforce.ableTo(lane)) able.add(group);
+      await giveTurn();
+    }
+    if (workforce.unseen.workers > 0) return { hasWorker: true, workerSlots: null };
+    const workerSlots = [...able].reduce((sum, { capacity }) => sum + capacity, 0);
+    return { hasWorker: able.size > 0, workerSlots: able.size > 0 ? workerSlots : null };
   }
 
   /** Also what comes back: retries, deferred and released tasks. */

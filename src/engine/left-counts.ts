@@ -7,6 +7,7 @@ import {
   type MeasuredStretch,
   type WantedStretch,
 } from '../store/line-stretches.js';
+import { eachInTurns } from '../runtime/turns.js';
 import { WindowMap } from './windows.js';
 
 interface LeftCountsOptions {
@@ -76,15 +77,18 @@ export class LeftCounts {
   }
 
   /** In this order they are counted anew. */
-  longestUnseenFirst(windows: readonly Window[]): readonly Window[] {
-    const roundOf = (window: Window) => this.#known.get(window)?.round ?? 0;
-    return windows.toSorted((a, b) => roundOf(a) - roundOf(b));
+  async longestUnseenFirst(windows: readonly Window[]): Promise<readonly Window[]> {
+    const seen: { readonly window: Window; readonly round: number }[] = [];
+    await eachInTurns(windows, (window) => {
+      seen.push({ window, round: this.#known.get(window)?.round ?? 0 });
+    });
+    return seen.sort((a, b) => a.round - b.round).map(({ window }) => window);
   }
 
   /** False: some line was never counted to its end. */
   async refresh(behind: readonly BehindWindow[]): Promise<boolean> {
     this.#rounds += 1;
-    this.#keep(behind);
+    await this.#keep(behind);
     const { segmentSize, segmentsAtOnce, tasksInRound } = this.#options;
     let tasks = 0;
     const looked: { readonly window: Window; readonly known: LeftCount }[] = [];
@@ -104,16 +108,20 @@ export class LeftCounts {
       if (tasks > tasksInRound) break;
       await this.#measure(cut.map(({ window, known }) => tailOf(window, known)));
     }
-    return behind.every(({ window }) => this.#known.get(window)?.isWhole === true);
+    let isWhole = true;
+    await eachInTurns(behind, ({ window }) => {
+      isWhole &&= this.#known.get(window)?.isWhole === true;
+    });
+    return isWhole;
   }
 
   /** Lines that are no longer left are forgotten. */
-  #keep(behind: readonly BehindWindow[]): void {
+  async #keep(behind: readonly BehindWindow[]): Promise<void> {
     const kept = new WindowMap<LeftCount>();
-    for (const { window } of behind) {
+    await eachInTurns(behind, ({ window }) => {
       const known = this.#known.get(window);
       if (known !== undefined) kept.set(window, known);
-    }
+    });
     this.#known = kept;
   }
 

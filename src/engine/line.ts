@@ -3,6 +3,7 @@ import { addAges, urgencyOf } from '../domain/line-segments.js';
 import { effectivePriority, priorities, type Priority } from '../domain/priority.js';
 import { lineStart } from '../ready/left-line.js';
 import type { HeldBackBy, SurveyedQueue, Waiting, Window } from '../ready/ready-queue.js';
+import { eachInTurns } from '../runtime/turns.js';
 import { findWindows } from '../store/line-stretches.js';
 import { approximateNow, type EngineContext } from './context.js';
 import { LeftCounts, type BehindWindow } from './left-counts.js';
@@ -96,7 +97,7 @@ export class Line {
     const isWhole = await this.#left.refresh(behind);
     const queues = new Map(surveyed.map((one) => [one.queue, withoutBacklog(one)]));
     const nowMs = approximateNow(this.#context).getTime();
-    for (const { window } of behind) this.#addLeft(queues, window, ages, nowMs);
+    await eachInTurns(behind, ({ window }) => this.#addLeft(queues, window, ages, nowMs));
     return { queues, ages, isWhole, ...totals(queues.values()) };
   }
 
@@ -109,10 +110,11 @@ export class Line {
   async #behind(): Promise<BehindWindow[]> {
     const { db, ready } = this.#context;
     if (!this.#hasReadyQueue()) {
-      const windows = this.#left.longestUnseenFirst(await findWindows(db.reads, maxWindows));
+      const found = await findWindows(db.reads, maxWindows);
+      const windows = await this.#left.longestUnseenFirst(found);
       return windows.map((window) => ({ window, from: lineStart }));
     }
-    return lookAtLeft(ready, this.#left.longestUnseenFirst(await ready.listBehind()));
+    return lookAtLeft(ready, await this.#left.longestUnseenFirst(await ready.listBehind()));
   }
 
   #addLeft(

@@ -1,7 +1,7 @@
 import { defaultClaimBatch } from '../domain/claim-size.js';
 import { SluiceError } from '../domain/errors.js';
 import type { WorkerId } from '../domain/ids.js';
-import type { ClaimedTask, PollAnswer, PollRequest } from '../protocol/workers-api.js';
+import type { ClaimedTask, PollAnswer, PollRequest, WorkerOffer } from '../protocol/workers-api.js';
 import type { TakeAnswer, TakeRequest } from '../ready/ready-queue.js';
 import type { Bench } from './bench.js';
 import type { Claim } from './claim.js';
@@ -75,7 +75,9 @@ export class Poll {
         this.#refuseUnlessServing();
         const worker = await this.#parts.fleet.get(workerId);
         if (worker.cancelled.size > 0 || worker.draining) return withNews(worker, []);
-        const answer = await this.#lookAndWait(worker, visit);
+        // Known already for all but its first poll here.
+        const offer = worker.offer ?? (await this.#parts.fleet.offerOf(worker));
+        const answer = await this.#lookAndWait(worker, offer, visit);
         if (answer !== null) return answer;
       }
       return { tasks: [], cancelled: [], drain: false };
@@ -86,10 +88,14 @@ export class Poll {
   }
 
   /** Null: it was woken, or something may have changed. */
-  async #lookAndWait(worker: KnownWorker, visit: Visit): Promise<PollAnswer | null> {
+  async #lookAndWait(
+    worker: KnownWorker,
+    offer: WorkerOffer,
+    visit: Visit,
+  ): Promise<PollAnswer | null> {
     const { waiters } = this.#parts;
     const { signal, endsAtMs } = visit;
-    const { waiter, take, giveWayMs, deniedMs } = this.#enter(worker, visit);
+    const { waiter, take, giveWayMs, deniedMs } = this.#enter(worker, offer, visit);
     try {
       if (take.count > 0 && (visit.mustLook || waiters.shouldLook(waiter))) {
         const looked = await this.#look(worker, visit, waiter, take);
@@ -110,7 +116,7 @@ export class Poll {
    * Before the look: a wake-up that comes during it must find somebody. Who may get nothing asks for
    * nothing, so that no wake-up finds it, and hands on the one that it came with.
    */
-  #enter(worker: KnownWorker, visit: Visit): Entered {
+  #enter(worker: KnownWorker, offer: WorkerOffer, visit: Visit): Entered {
     const { request, sinceMs } = visit;
     const { workerId } = worker;
     const { bench } = this.#parts;
@@ -118,7 +124,7 @@ export class Poll {
     const giveWayMs = wanted === 0 ? 0 : this.#giveWayMs(workerId);
     const ration = bench.ration(workerId, wanted);
     const { count, waitMs: deniedMs } = giveWayMs > 0 ? { count: 0, waitMs: giveWayMs } : ration;
-    const take = takeRequest(worker, request, count);
+    const take = takeRequest(offer, request, count);
     const load = loadOf(worker, request.availableCapacity);
     if (count === 0) visit.wakeUp?.passOn();
     const wakeUp = count === 0 ? null : visit.wakeUp;

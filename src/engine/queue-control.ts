@@ -1,5 +1,6 @@
+import { isDeepStrictEqual } from 'node:util';
 import type { AuditAction } from '../domain/audit.js';
-import type { Confinement } from '../domain/confinement.js';
+import { isConfined, type Confinement } from '../domain/confinement.js';
 import { SluiceError, type FieldError } from '../domain/errors.js';
 import { queueLimitFaults, rateLimitFaults } from '../domain/limit-faults.js';
 import {
@@ -108,10 +109,11 @@ export class QueueControl {
 
   async putQueue(name: string, draft: QueueDraft, caller: Caller): Promise<QueueView> {
     const settings = settingsOf(draft);
-    await this.#refuseFaults(defaultQueueSettings, draft, settings);
-    const queue = await this.#write(name, 'queue.put', caller, (tx) =>
-      putQueue(tx, name, settings, instant(this.#context)),
-    );
+    await this.#refuseFaults(defaultQueueSettings, draft, settings, caller);
+    const queue = await this.#write(name, 'queue.put', caller, (tx, before) => {
+      refuseOtherSharedLimits(before, settings, caller);
+      return putQueue(tx, name, settings, instant(this.#context));
+    });
     await this.#setCeiling(queue);
     return this.#changed(queue);
   }
@@ -123,10 +125,11 @@ export class QueueControl {
       const known = await findQueue(db, name);
       const before = known?.settings ?? defaultQueueSettings;
       const settings = changedSettings(before, change);
-      await this.#refuseFaults(before, change, settings);
-      const queue = await this.#write(name, 'queue.change', caller, (tx) =>
-        replaceQueue(tx, name, known, settings, instant(this.#context)),
-      );
+      await this.#refuseFaults(before, change, settings, caller);
+      const queue = await this.#write(name, 'queue.change', caller, (tx, stored) => {
+        refuseOtherSharedLimits(stored, settings, caller);
+        return replaceQueue(tx, name, known, settings, instant(this.#context));
+      });
       if (queue === null) continue;
       // Else one that changes it at the same time would be undone.
       if (settings.maxActive !== before.maxActive) await this.#setCeiling(queue);
@@ -151,11 +154,11 @@ export class QueueControl {
     name: string,
     action: AuditAction,
     caller: Caller,
-    write: (tx: Queryable) => Promise<Row>,
+    write: (tx: Queryable, before: ConfiguredRow | null) => Promise<Row>,
   ): Promise<Row> {
     return this.#transaction(async (tx) => {
       const before = await lockQueue(tx, name);
-      const after = await write(tx);
+      const after = await write(tx, before);
       if (after === null) return after;
       const changes = queueChanges(before, after, defaultQueueSettings);
       await this.#audit.record(tx, caller, { action, subject: name, changes });
@@ -206,7 +209,7 @@ export class QueueControl {
   }
 
   async #refuseUnknownLimits({ limits }: QueueSettings): Promise<void> {
-    const used = limits.flatMap((limit) => ('use' in limit ? [limit.use] : []));
+    const used = sharedLimitsOf({ limits });
     const unknown = used.length === 0 ? [] : await unknownLimits(this.#context.db, used);
     if (unknown.length === 0) return;
     const errors = limits.flatMap((limit, index) =>
@@ -222,9 +225,11 @@ export class QueueControl {
     before: QueueSettings,
     change: QueueChange,
     settings: QueueSettings,
+    caller: Caller,
   ): Promise<void> {
     refuseFaults([...queueChangeFaults(before, change), ...queueLimitFaults(settings.limits)]);
-    await this.#refuseUnknownLimits(settings);
+    // A confined caller would learn which limits there are.
+    if (!isConfined(caller.confinement)) await this.#refuseUnknownLimits(settings);
   }
 
   async #setCeiling({ name, settings }: ConfiguredRow): Promise<void> {
@@ -285,6 +290,25 @@ export class QueueControl {
     const lastMinute = this.#counters.lastMinute(nowMs, seen.name);
     return queueView({ ...seen, backlog, lastMinute }, nowMs);
   }
+}
+
+function sharedLimitsOf({ limits }: Pick<QueueSettings, 'limits'>): string[] {
+  return limits.flatMap((limit) => ('use' in limit ? [limit.use] : []));
+}
+
+/** A shared limit holds for queues of others as well: who is confined neither joins nor leaves one. */
+function refuseOtherSharedLimits(
+  stored: ConfiguredRow | null,
+  settings: QueueSettings,
+  { confinement }: Caller,
+): void {
+  if (!isConfined(confinement)) return;
+  const before = sharedLimitsOf(stored?.settings ?? defaultQueueSettings);
+  const isSame = isDeepStrictEqual(before.toSorted(), sharedLimitsOf(settings).toSorted());
+  if (isSame) return;
+  const kept = before.length === 0 ? 'none' : before.join(', ');
+  const detail = `A key that is confined can't change which shared limits a queue uses (${kept}).`;
+  throw new SluiceError('forbidden', detail);
 }
 
 function refuseFaults(faults: readonly FieldError[]): void {

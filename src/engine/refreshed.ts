@@ -1,7 +1,7 @@
 /** A value that is no older is answered as it is. */
-const freshForMs = 250;
+const usualFreshForMs = 250;
 /** Up to this age a value is answered while a new one is read, if that takes long. */
-const usableForMs = 15_000;
+const usualUsableForMs = 15_000;
 /** A read that takes no longer is worth waiting for. */
 const quickMs = 20;
 /** A read that took long is not repeated so soon: 5 % of the time, but every few seconds at least. */
@@ -11,22 +11,29 @@ const longestFreshMs = 5_000;
 /** Read when somebody asks. Whoever asks for a value that takes long to read gets the one before meanwhile. */
 export class Refreshed<Value> {
   readonly #read: () => Promise<Value>;
+  readonly #freshForMs: number;
+  readonly #usableForMs: number;
   #last: { readonly value: Value; readonly readAtMs: number } | null = null;
   #reading: Promise<Value> | null = null;
   #tookMs = 0;
 
-  constructor(read: () => Promise<Value>) {
+  constructor(
+    read: () => Promise<Value>,
+    { freshForMs = usualFreshForMs, usableForMs = usualUsableForMs } = {},
+  ) {
     this.#read = read;
+    this.#freshForMs = freshForMs;
+    this.#usableForMs = usableForMs;
   }
 
   async get(): Promise<Value> {
     const last = this.#last;
     if (last === null) return this.#readOnce();
     const ageMs = performance.now() - last.readAtMs;
-    const freshMs = Math.max(freshForMs, Math.min(this.#tookMs * costShare, longestFreshMs));
-    if (ageMs < freshMs) return last.value;
+    const costMs = Math.min(this.#tookMs * costShare, longestFreshMs);
+    if (ageMs < Math.max(this.#freshForMs, costMs)) return last.value;
     const reading = this.#readOnce();
-    if (this.#tookMs <= quickMs || ageMs >= usableForMs) return reading;
+    if (this.#tookMs <= quickMs || ageMs >= this.#usableForMs) return reading;
     // Whoever asks next hears of it.
     reading.catch(() => undefined);
     return last.value;

@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
-import { canDo } from '../domain/offer.js';
 import { priorities } from '../domain/priority.js';
 import { SlowReadError } from '../store/database.js';
 import { findLanes } from '../store/find-lanes.js';
-import { groupWorkers } from '../store/scaling.js';
 import { leaveTurn, takeTurn } from '../store/turns.js';
+import { turnGiver } from '../runtime/turns.js';
+import type { ActiveWorkers } from './active-workers.js';
 import { approximateNow, instant, type EngineContext } from './context.js';
 import type { Counters } from './counters.js';
 import type { Line, LineSnapshot, QueueLine } from './line.js';
@@ -12,6 +12,7 @@ import type { QueueDirectory } from './queue-directory.js';
 import { throttleReason } from './throttling.js';
 
 export interface SamplingParts {
+  readonly active: Pick<ActiveWorkers, 'get'>;
   readonly line: Pick<Line, 'snapshot'>;
   readonly queues: Pick<QueueDirectory, 'circuitOf'>;
   readonly counters: Pick<Counters, 'add'>;
@@ -108,12 +109,15 @@ export class Sampling {
     if (names.length === 0 || this.#context.ready.trouble() !== null) return [];
     const { reads } = this.#context.db;
     const lanes = await findLanes(reads, names, maxLanesOfQueue);
-    const groups = await groupWorkers(reads, instant(this.#context));
-    const free = groups.filter((group) => group.free > 0);
+    const workforce = await this.#parts.active.get();
+    // One that was not looked at may be able to.
+    if (workforce.unseen.free > 0) return [];
     const isTaken = new Map<string, boolean>();
+    const giveTurn = turnGiver();
     for (const lane of lanes) {
-      const canBe = free.some(({ offer }) => canDo(offer, lane));
+      const canBe = workforce.isAnyAbleTo(lane, ({ free }) => free > 0);
       isTaken.set(lane.queue, canBe || isTaken.get(lane.queue) === true);
+      await giveTurn();
     }
     return names.filter((name) => isTaken.get(name) === false);
   }

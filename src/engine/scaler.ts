@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { closedForMs, probesOf, settingsUnder } from '../domain/circuit.js';
 import { SluiceError } from '../domain/errors.js';
-import { overlaps } from '../domain/offer.js';
 import {
   defaultScalingSettings,
   demandOf,
@@ -19,13 +18,16 @@ import type { Scaling } from '../protocol/scaling-api.js';
 import {
   countLanes,
   findAsked,
-  groupWorkers,
   leaveAsking,
   noteAsked,
   takeAskingTurn,
   type Asked,
+  type CountedGroup,
   type ProvisionerKind,
 } from '../store/scaling.js';
+import type { Workforce } from '../domain/workforce.js';
+import { inTurns } from '../runtime/turns.js';
+import type { ActiveWorkers } from './active-workers.js';
 import { Cached } from './cached.js';
 import { approximateNow, instant, type EngineContext } from './context.js';
 import type { LiveQueues } from './live-queues.js';
@@ -34,6 +36,7 @@ import { isPausedAt } from './queue-pause.js';
 import type { Counters } from './counters.js';
 
 export interface ScalerParts {
+  readonly active: ActiveWorkers;
   readonly live: LiveQueues;
   readonly queues: QueueDirectory;
   readonly counters: Counters;
@@ -55,7 +58,7 @@ export interface Wish {
   readonly idle: readonly string[];
 }
 
-type Counted = [Awaited<ReturnType<typeof countLanes>>, Awaited<ReturnType<typeof groupWorkers>>];
+type Counted = [Awaited<ReturnType<typeof countLanes>>, Workforce<CountedGroup>];
 
 type Look = Wish & Pick<Demand, 'queues'>;
 
@@ -159,14 +162,15 @@ export class Scaler {
 
   async #lookNow(): Promise<Look> {
     const settings = this.#settings;
-    const [lanes, groups] = await this.#counted.get();
+    const [lanes, workforce] = await this.#counted.get();
     const nowMs = approximateNow(this.#context).getTime();
     const roomOf = await this.#rooms(new Set(lanes.map(({ lane }) => lane.queue)), nowMs);
     const averageDurationMs = this.#averageMs(nowMs);
-    const demand = demandOf({ lanes, groups, roomOf, averageDurationMs }, settings);
+    const facts = { lanes, workforce, roomOf, averageDurationMs };
+    const demand = await inTurns(demandOf(facts, settings));
     const { desired, past } = desiredAfter(this.#past, demand, settings, nowMs);
     this.#past = past;
-    const sharing = groups.filter(({ offer }) => overlaps(settings.offer, offer));
+    const sharing = [...workforce.sharing(settings.offer)];
     return {
       desired,
       current: demand.current,
@@ -182,10 +186,7 @@ export class Scaler {
 
   #count(): Promise<Counted> {
     const { db } = this.#context;
-    return Promise.all([
-      countLanes(db, maxLanes, maxEach),
-      groupWorkers(db, instant(this.#context)),
-    ]);
+    return Promise.all([countLanes(db, maxLanes, maxEach), this.#parts.active.get()]);
   }
 
   async #rooms(names: ReadonlySet<string>, nowMs: number): Promise<(queue: string) => QueueRoom> {

@@ -21,6 +21,8 @@ export const bounds = {
   waitSeconds: 60,
   /** Tasks that one worker may run at once. */
   capacity: 100_000,
+  /** Of the task types, queues and capabilities that a worker registers with, together. */
+  workerNamesBytes: 64 * 1024,
   nameLength: 200,
   textLength: 500,
   /** Of one attempt: a day. */

@@ -47,6 +47,14 @@ export const registrationSchema = request(
   'Registration',
   {
     ...offerProperties,
+    task_types: Type.Optional(
+      Type.Array(nameOrAnySchema('A task type'), {
+        maxItems: 1_000,
+        description:
+          'What it handles; absent or ["*"]: every type. With its queues and capabilities ' +
+          `${String(bounds.workerNamesBytes / 1024)} KiB of names at most`,
+      }),
+    ),
     capacity: Type.Optional(
       Type.Integer({
         minimum: 1,

@@ -167,6 +167,23 @@ export function describeLimits(make: () => Promise<ReadyQueueUnderTest>): void {
         expect(await bench.take({ count: 9 })).toHaveLength(2);
       });
 
+      it('R-CH5: a debt is paid within an hour, whatever a task costs or uses', async () => {
+        await bench.configure({ limits: [perSecond('tokens', 10, 10)] });
+        await bench.offer(costing(1e12), costing(1));
+        expect(await bench.take({ count: 9 })).toHaveLength(1);
+        await bench.expectWait(3_600_100);
+        await bench.settle(costing(0), { tokens: 1e12 });
+        await bench.expectWait(3_600_100);
+      });
+
+      it('R-CH5: of a long window, within ten of them', async () => {
+        const limits = [{ unit: 'tokens', rate: 10, perSeconds: 86_400, burst: 10 }];
+        await bench.configure({ limits });
+        await bench.offer(costing(1e12), costing(0));
+        expect(await bench.take({ count: 9 })).toHaveLength(1);
+        await bench.expectWait(864_000_000);
+      });
+
       it('R-CH5: of two limits both must hold', async () => {
         await bench.configure({
           limits: [perSecond('requests', 1, 2), perSecond('tokens', 10, 10)],

@@ -102,7 +102,7 @@ class CallersApi implements SluiceApi {
 
   async explainTask(taskId: TaskId) {
     await this.#refuseTask(taskId);
-    return this.#api.explainTask(taskId);
+    return this.#api.explainTask(taskId, this.#within);
   }
 
   listTasks(filter: TaskSearch, page?: ListRequest) {

@@ -54,6 +54,8 @@ export interface Metrics {
 
 /** The engine, with what decides who reaches what. */
 export interface ServedApi extends CalledApi {
+  /** Within what the caller reaches: it tells nothing of the tasks of others. */
+  explainTask(taskId: TaskId, within?: Confinement): ReturnType<CalledApi['explainTask']>;
   /** Throws as for a task that there is not, when the confinement does not reach it. */
   refuseUnreached(taskId: TaskId, within: Confinement): Promise<void>;
   /** Throws as for a worker that there is not, when another key registered it. */

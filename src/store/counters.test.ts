@@ -81,6 +81,24 @@ describeOnEveryDatabase('counters', (db) => {
     expect(await completedOf('a', 3_600)).toEqual([1, 14, 1]);
   });
 
+  it('R-OB7: a sum beyond a bigint stands still, and nothing else does', async () => {
+    const much = { tokens_reserved: 9e18, completed: 1 };
+    for (const time of ['12:00:00', '12:00:05', '12:00:10']) {
+      await add(first(1), [slot('a', time, much)]);
+      await add(first(1), [slot('a', time, much)]);
+    }
+    const span = { fromMs: 0, toMs: at('23:59:59').getTime(), stepSeconds: 86_400 };
+    const standsStill = async () => {
+      const { pieces } = await findCounts(db(), 'a', span);
+      return pieces.map(({ counts }) => countOf(counts, 'tokens_reserved') >= 4e18);
+    };
+    expect(await standsStill()).toEqual([true]);
+    const sumUp = { from: 5, to: 60, olderThanMs: 0, limit: 100 } as const;
+    expect(await sumUpCounts(db(), sumUp, at('13:00:00'))).toBe(3);
+    expect(await standsStill()).toEqual([true]);
+    expect(await completedOf('a', 60)).toEqual([6]);
+  });
+
   it('R-OB7: says from which age on there are too many rows, and purges old hours', async () => {
     const queues = ['a', 'b', 'c', 'd'].map((name, n) => slot(name, `1${n}:00:00`, { started: 1 }));
     await add(first(1), queues);

@@ -43,11 +43,17 @@ const codeOfError = 'sluice.error_code(error) collate "C"';
 const isWanted = `status = 'dead_letter'
   and ($1::text is null or queue = $1)
   and ($2::text is null or task_type = $2)
-  and ($3::text is null or ${codeOfError} = $3)
   and ($4::timestamptz is null or ended_at >= $4)
   and ($5::timestamptz is null or ended_at < $5)
   and ($6::text is null or owner = $6)
   and ($7::text[] is null or queue like any($7))`;
+
+/** A walk by code has chosen by it already. To read the code again is to decompress the error again. */
+function ofCode({ pattern }: DeadLetterFilter): string {
+  return pattern === undefined
+    ? '$3::text is not distinct from $3'
+    : `($3::text is null or ${codeOfError} = $3)`;
+}
 
 function wanted(filter: DeadLetterFilter): unknown[] {
   const { queue, taskType, code, since, until, within = unconfined } = filter;
@@ -75,9 +81,9 @@ export async function listDeadLetters(
   const rows = await db.query<ListedRow & { total: number; floor: TaskId | null }>(
     `with recursive counted as (
        select count(*) as total from (${walkSql(filter, `id < '${lastTaskId}'`, 'desc', '$11')}) walk
-       where ${isWanted}
+       where ${isWanted} and ${ofCode(filter)}
      ), walk as materialized (${walkSql(filter, 'id < $8::uuid', 'desc', '$11')}), page as (
-       select ${livingColumns} from walk where ${isWanted}
+       select ${livingColumns} from walk where ${isWanted} and ${ofCode(filter)}
        order by id desc limit $9::int
      ), ${cutToBytes(include)}
      select ${viewColumns(include)}, counted.total, (select count(*) from page) as found,
@@ -110,7 +116,7 @@ export async function findDeadLetters(
        (
          select array_agg(id order by id)
          from (
-           select id from walk where ${isWanted} order by id limit $9::int
+           select id from walk where ${isWanted} and ${ofCode(filter)} order by id limit $9::int
          ) found
        ) as ids,
        (select id from walk order by id offset ${maxScannedRows - 1} limit 1) as last`,

@@ -11,7 +11,7 @@ import type {
 } from '../protocol/tasks-api.js';
 import type { Instant, Queryable } from './database.js';
 import { decodeIdCursor, defaultPageLimit, encodeCursor } from './paging.js';
-import { searchText } from './search-text.js';
+import { onServer, searchText, type SearchBudget } from './search-text.js';
 import { filterValues, ofFilter } from './task-filter.js';
 import { lastTaskId, livingOf, maxScannedRows } from './task-walk.js';
 import {
@@ -33,12 +33,13 @@ export async function listTasks(
   search: TaskSearch,
   page: ListRequest,
   now: Instant,
+  budget = onServer,
 ): Promise<TaskPage> {
   const { text, ...filter } = search;
   const listed =
     text === undefined
       ? await listMatches(db, filter, page, now)
-      : await listWithText(db, filter, text, page, now);
+      : await listWithText(db, { ...filter, text }, page, now, budget);
   const { nextCursor } = listed;
   const searchedBackTo =
     nextCursor === null ? null : new Date(instantOf(decodeIdCursor(nextCursor)));
@@ -71,13 +72,14 @@ async function listMatches(
 /** First which tasks hold the text, then these tasks: one that ends in between is found in history. */
 async function listWithText(
   db: Queryable,
-  filter: TaskFilter,
-  text: string,
+  { text, ...filter }: TaskFilter & { readonly text: string },
   page: ListRequest,
   now: Instant,
+  budget: SearchBudget,
 ): Promise<Page<ListedTask>> {
   const { include = [], limit = defaultPageLimit } = page;
-  const { taskIds, next } = await searchText(db, filter, { text, limit, before: beforeOf(page) });
+  const wanted = { text, limit, before: beforeOf(page) };
+  const { taskIds, next } = await searchText(db, filter, wanted, budget);
   const rows = await db.query<ListedRow>(foundStatement(include), [taskIds, now]);
   return pageFrom(rows, limit, include, next);
 }

@@ -3,15 +3,16 @@ import { randomUUID } from 'node:crypto';
 import { expect, it } from 'vitest';
 
 import type { WorkerId } from '../domain/ids.js';
+import type { WorkerOffer } from '../protocol/workers-api.js';
 import { explained } from '../../test/store/explained.js';
 import { newTask, newTasks } from '../../test/store/lifecycle.js';
 import { atSecond, seedTask, zero } from '../../test/store/seed.js';
 import { describeOnEveryDatabase, describeOnPostgres } from '../../test/store/support.js';
 import type { Database } from './database.js';
 import {
+  countGroups,
   countLanes,
   findAsked,
-  groupWorkers,
   leaveAsking,
   noteAsked,
   takeAskingTurn,
@@ -19,7 +20,7 @@ import {
 } from './scaling.js';
 import { wakeDue } from './feed-line.js';
 import { submitTasks } from './submit-tasks.js';
-import { buryWorker, registerWorker } from './workers.js';
+import { buryWorker, findOffers, registerWorker } from './workers.js';
 
 describeOnEveryDatabase('scaling', (db) => {
   it('R-AD5: counts by lane what is due, and neither what waits for a time nor for its turn', async () => {
@@ -60,30 +61,59 @@ describeOnEveryDatabase('scaling', (db) => {
       benched,
       atSecond(60),
     ]);
-    const offer = { taskTypes: null, queues: null };
-    const groups = await groupWorkers(db(), zero);
-    expect(groups.toSorted((a, b) => b.workers - a.workers)).toEqual([
-      {
-        offer: { ...offer, capabilities: [] },
-        workers: 3,
-        capacity: 16,
-        busy: 3,
-        free: 5,
-        names: expect.arrayContaining(['busy', 'idle', 'benched']) as unknown,
-        idle: expect.arrayContaining(['idle', 'benched']) as unknown,
-      },
-      {
-        offer: { ...offer, capabilities: ['gpu'] },
-        workers: 1,
-        capacity: 2,
-        busy: 0,
-        free: 2,
-        names: ['trainer'],
-        idle: ['trainer'],
-      },
+    const all = { after: null, limit: 100 };
+    const { groups, next } = await countGroups(db(), all, zero);
+    expect(next).toBeNull();
+    const [many, one] = groups.toSorted((a, b) => b.workers - a.workers);
+    expect(many).toMatchObject({
+      ...{ workers: 3, capacity: 16, busy: 3, free: 5, taking: 2 },
+      suspendedUntil: atSecond(60),
+      names: expect.arrayContaining(['busy', 'idle', 'benched']) as unknown,
+      idle: expect.arrayContaining(['idle', 'benched']) as unknown,
+    });
+    expect(one).toMatchObject({
+      ...{ workers: 1, capacity: 2, busy: 0, free: 2, taking: 1 },
+      suspendedUntil: null,
+      names: ['trainer'],
+      idle: ['trainer'],
+    });
+    const later = await countGroups(db(), all, atSecond(61));
+    expect(later.groups.find(({ workers }) => workers === 3)?.free).toBe(13);
+  });
+
+  it('R-HA4: what workers name is read once for all that can do the same, however they order it', async () => {
+    const workerId = await registerOffer(db(), { taskTypes: ['x', 'y'], queues: ['q'] });
+    await registerOffer(db(), { taskTypes: ['y', 'x', 'y'], queues: ['q'] });
+    await registerOffer(db(), { taskTypes: ['x'], queues: ['y', 'q'] });
+    const { groups } = await countGroups(db(), { after: null, limit: 100 }, zero);
+    const found = groups.filter(({ offerWeight }) => offerWeight > 0);
+    expect(found.map(({ workers }) => workers).toSorted()).toEqual([1, 2]);
+    const offers = await findOffers(db(), [workerId]);
+    expect(offers.get(workerId)).toEqual({
+      taskTypes: ['x', 'y'],
+      queues: ['q'],
+      capabilities: [],
+    });
+  });
+
+  it('R-HA4: active workers are counted in portions', async () => {
+    for (let n = 0; n < 5; n += 1) await register(db(), `w${n}`, 1);
+    const seen: string[] = [];
+    let after: WorkerId | null = null;
+    for (let portions = 0; portions < 100; portions += 1) {
+      const portion: Awaited<ReturnType<typeof countGroups>> = await countGroups(
+        db(),
+        { after, limit: 2 },
+        zero,
+      );
+      seen.push(...portion.groups.flatMap(({ names }) => names));
+      after = portion.next;
+      if (after === null) break;
+    }
+    expect(after).toBeNull();
+    expect(seen.filter((name) => /^w\d$/.test(name)).toSorted()).toEqual([
+      ...['w0', 'w1', 'w2', 'w3', 'w4'],
     ]);
-    const later = await groupWorkers(db(), atSecond(61));
-    expect(later.find(({ workers }) => workers === 3)?.free).toBe(13);
   });
 
   it('R-AD5: one asks at a time, until it leaves or falls silent', async () => {
@@ -143,6 +173,12 @@ function turn(change: Partial<AskingTurn> = {}): AskingTurn {
     isAlone: false,
     ...change,
   };
+}
+
+async function registerOffer(db: Database, offer: WorkerOffer): Promise<WorkerId> {
+  const workerId = randomUUID() as WorkerId;
+  await registerWorker(db, workerId, { capacity: 1, ...offer }, zero);
+  return workerId;
 }
 
 async function register(

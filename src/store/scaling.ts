@@ -1,5 +1,5 @@
-import type { Offer } from '../domain/offer.js';
-import type { WorkerGroup } from '../domain/scaling.js';
+import type { WorkerId } from '../domain/ids.js';
+import type { WorkerGroup } from '../domain/workforce.js';
 import type { LaneWaiting } from '../domain/work-waiting.js';
 import type { Cost } from '../domain/queue-settings.js';
 import type { Instant, Queryable } from './database.js';
@@ -65,7 +65,20 @@ export async function countLanes(
   }));
 }
 
-export interface ActiveGroup extends WorkerGroup {
+/** Active workers that can do the same. */
+export interface CountedGroup extends WorkerGroup {
+  /** The same for all of them. */
+  readonly offerKey: string;
+  /** What their names take in memory, about. */
+  readonly offerWeight: number;
+  /** One of them, with whose row their offer can be read. */
+  readonly example: WorkerId;
+  /** Of them, those that are not suspended. */
+  readonly taking: number;
+  /** Of these, those that were not full at their last heartbeat. */
+  readonly notFull: number;
+  /** When the first of the suspended ones gets work again. */
+  readonly suspendedUntil: Date | null;
   /** Of those that have one. */
   readonly names: readonly string[];
   /** Of these, those that hold nothing. */
@@ -73,11 +86,15 @@ export interface ActiveGroup extends WorkerGroup {
 }
 
 interface GroupRow {
-  task_types: string[] | null;
-  queues: string[] | null;
-  capabilities: string[];
+  offer_key: string;
+  offer_weight: number;
+  example: WorkerId;
+  last: WorkerId;
   workers: number;
   capacity: number;
+  taking: number;
+  not_full: number;
+  suspended_until: Date | null;
   busy: number;
   free: number;
   names: string[] | null;
@@ -85,40 +102,56 @@ interface GroupRow {
 }
 
 /**
- * Active workers, those that can do the same together. What they hold is counted, not what their last
- * heartbeat said: that is up to an interval old. Indexes: workers_living, tasks_held.
+ * What they hold is counted, not what their last heartbeat said: that is up to an interval old. What they name is not
+ * read. Indexes: workers_living, tasks_held.
  */
-export async function groupWorkers(db: Queryable, now: Instant): Promise<ActiveGroup[]> {
-  const rows = await db.query<GroupRow>(
-    `select task_types, queues, capabilities, count(*) as workers,
-       sum(capacity) as capacity,
-       coalesce(sum(least(held, capacity)) filter (where takes), 0) as busy,
-       coalesce(sum(greatest(0, capacity - held)) filter (where takes), 0) as free,
-       array_agg(name) filter (where name is not null) as names,
-       array_agg(name) filter (where held = 0 and name is not null) as idle
-     from (
-       select w.task_types, w.queues, w.capabilities, w.capacity, w.name,
-         coalesce(w.benched_until <= coalesce($1::timestamptz, now()), true) as takes,
-         (select count(*)::int from sluice.tasks t where t.worker_id = w.id) as held
-       from sluice.workers w
-       where w.status <> 'dead' and w.status = 'active'
-     ) worker
-     group by task_types, queues, capabilities`,
-    [now],
+const countGroupsSql = `
+select coalesce(offer_hash, id) as offer_key, max(offer_weight) as offer_weight,
+  min(id::text) as example, max(id::text) as last,
+  count(*) as workers, sum(capacity) as capacity,
+  count(*) filter (where takes) as taking,
+  count(*) filter (where takes and current_load < capacity) as not_full,
+  min(benched_until) filter (where not takes) as suspended_until,
+  coalesce(sum(least(held, capacity)) filter (where takes), 0) as busy,
+  coalesce(sum(greatest(0, capacity - held)) filter (where takes), 0) as free,
+  array_agg(name) filter (where name is not null) as names,
+  array_agg(name) filter (where held = 0 and name is not null) as idle
+from (
+  select w.id, w.offer_hash, w.offer_weight, w.capacity, w.current_load, w.name, w.benched_until,
+    coalesce(w.benched_until <= coalesce($1::timestamptz, now()), true) as takes,
+    (select count(*)::int from sluice.tasks t where t.worker_id = w.id) as held
+  from sluice.workers w
+  where w.status <> 'dead' and w.status = 'active' and ($2::uuid is null or w.id > $2)
+  order by w.id limit $3
+) worker
+group by 1`;
+
+/** Active workers in portions, by what they can do. A group may have workers in several portions. */
+export async function countGroups(
+  db: Queryable,
+  { after, limit }: { readonly after: WorkerId | null; readonly limit: number },
+  now: Instant,
+): Promise<{ readonly groups: readonly CountedGroup[]; readonly next: WorkerId | null }> {
+  const rows = await db.query<GroupRow>(countGroupsSql, [now, after, limit]);
+  const isFull = rows.reduce((sum, { workers }) => sum + workers, 0) === limit;
+  const last = rows.reduce<WorkerId | null>(
+    (most, row) => (most === null || row.last > most ? row.last : most),
+    null,
   );
-  return rows.map(({ workers, capacity, busy, free, names, idle, ...row }) => ({
-    offer: offerOf(row),
-    workers,
-    capacity,
-    busy,
-    free,
-    names: names ?? [],
-    idle: idle ?? [],
-  }));
+  return { groups: rows.map(toGroup), next: isFull ? last : null };
 }
 
-function offerOf(row: Pick<GroupRow, 'task_types' | 'queues' | 'capabilities'>): Offer {
-  return { taskTypes: row.task_types, queues: row.queues, capabilities: row.capabilities };
+function toGroup(row: GroupRow): CountedGroup {
+  const { workers, capacity, taking, busy, free, example } = row;
+  return {
+    ...{ workers, capacity, taking, busy, free, example },
+    offerKey: row.offer_key,
+    offerWeight: row.offer_weight,
+    notFull: row.not_full,
+    suspendedUntil: row.suspended_until,
+    names: row.names ?? [],
+    idle: row.idle ?? [],
+  };
 }
 
 export type ProvisionerKind = 'process' | 'webhook';

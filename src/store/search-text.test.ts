@@ -4,12 +4,12 @@ import { seedBulk, seedTask, zero, type Seeded } from '../../test/store/seed.js'
 import { describeOnEveryDatabase } from '../../test/store/support.js';
 import { cancelTasks } from './cancel-tasks.js';
 import { listTasks } from './list-tasks.js';
-import { maxSearchedBytes, searchText } from './search-text.js';
+import { onServer, searchBudgetOf, searchText } from './search-text.js';
 import { lastTaskId, maxScannedRows } from './task-walk.js';
 
 describeOnEveryDatabase('searchText', (db) => {
   const search = (text: string, limit = 10, before = lastTaskId) =>
-    searchText(db(), {}, { text, limit, before });
+    searchText(db(), {}, { text, limit, before }, searchBudgetOf(db()));
 
   it('R-OB4: finds a plain part of the parameters, among the living and in history', async () => {
     const living = await seedTask(db(), { parameters: { prompt: 'Summarise 100 % of it' } });
@@ -29,6 +29,7 @@ describeOnEveryDatabase('searchText', (db) => {
       db(),
       { status: 'cancelled' },
       { text: 'prompt', limit: 10, before: lastTaskId },
+      onServer,
     );
     expect(taskIds).toEqual([ended.taskId]);
   });
@@ -50,7 +51,8 @@ describeOnEveryDatabase('searchText', (db) => {
   it('R-OB4: reads a bounded number of bytes, and says how far it came', async () => {
     const needle = await seedTask(db(), { parameters: { word: 'needle' } });
     const large = 'x'.repeat(250_000);
-    const count = Math.ceil(maxSearchedBytes / large.length) + 50;
+    const { bytes, tasksInBlock } = searchBudgetOf(db());
+    const count = Math.ceil(bytes / large.length) + tasksInBlock;
     for (let n = 0; n < count; n += 1) await seedTask(db(), { parameters: { large } });
     const first = await search('needle');
     expect(first.taskIds).toEqual([]);

@@ -1,5 +1,7 @@
+import { createHash } from 'node:crypto';
 import type { Lease, TaskId, WorkerId } from '../domain/ids.js';
 import type { JsonObject } from '../domain/json.js';
+import { weightOf, type Offer } from '../domain/offer.js';
 import { bounds } from '../protocol/bounds.js';
 import type { Page, PageRequest } from '../protocol/page.js';
 import type {
@@ -22,12 +24,17 @@ export async function registerWorker(
   now: Instant,
   serverId: string | null = null,
 ): Promise<void> {
+  const offer: Offer = {
+    taskTypes: namesOrAll(registration.taskTypes),
+    queues: namesOrAll(registration.queues),
+    capabilities: registration.capabilities ?? [],
+  };
   await db.query(
     `insert into sluice.workers
        (id, name, host, version, capabilities, task_types, queues, capacity, owner,
-        registered_at, last_heartbeat_at, heard_by)
+        registered_at, last_heartbeat_at, heard_by, offer_hash, offer_weight)
      select $1::uuid, $2, $3, $4, $5::text[], $6::text[], $7::text[], $8::int, $9, instant, instant,
-       $11::uuid
+       $11::uuid, $12::uuid, $13::int
      from coalesce($10::timestamptz, now()) as instant
      on conflict (id) do nothing`,
     [
@@ -35,15 +42,25 @@ export async function registerWorker(
       registration.name ?? null,
       registration.host ?? null,
       registration.version ?? null,
-      registration.capabilities ?? [],
-      namesOrAll(registration.taskTypes),
-      namesOrAll(registration.queues),
+      offer.capabilities,
+      offer.taskTypes,
+      offer.queues,
       registration.capacity,
       registration.owner ?? null,
       now,
       serverId,
+      hashOf(offer),
+      weightOf(offer),
     ],
   );
+}
+
+/** Whatever the order of the names. */
+function hashOf({ taskTypes, queues, capabilities }: Offer): string {
+  const normal = [taskTypes, queues, capabilities].map((names) =>
+    names === null ? null : [...new Set(names)].toSorted(),
+  );
+  return createHash('sha256').update(JSON.stringify(normal)).digest('hex').slice(0, 32);
 }
 
 function namesOrAll(names: readonly string[] | undefined): readonly string[] | null {
@@ -266,16 +283,42 @@ export async function findWorker(db: Queryable, workerId: WorkerId): Promise<Wor
   return { ...toView(row), currentTasks: row.current_tasks.toSorted(), health: row.health };
 }
 
-/** Those of them that there are, dead or alive. */
+export interface FoundWorker {
+  readonly workerId: WorkerId;
+  readonly owner: string | null;
+  readonly status: WorkerView['status'];
+  readonly capacity: number;
+}
+
+/** Those of them that there are, dead or alive, without what they name: a heartbeat needs none of it. */
 export async function findWorkers(
   db: Queryable,
   workerIds: readonly WorkerId[],
-): Promise<(WorkerView & { readonly owner: string | null })[]> {
-  const rows = await db.query<WorkerRow>(
-    `select ${columns} from sluice.workers where id = any($1::uuid[])`,
+): Promise<FoundWorker[]> {
+  const rows = await db.query<Pick<WorkerRow, 'id' | 'owner' | 'status' | 'capacity'>>(
+    'select id, owner, status, capacity from sluice.workers where id = any($1::uuid[])',
     [workerIds],
   );
-  return rows.map((row) => ({ ...toView(row), owner: row.owner }));
+  return rows.map(({ id: workerId, ...row }) => ({ workerId, ...row }));
+}
+
+/** What these workers can do, of those that there are. Names as JSON: it is parsed faster than an array. */
+export async function findOffers(
+  db: Queryable,
+  workerIds: readonly WorkerId[],
+): Promise<ReadonlyMap<WorkerId, Offer>> {
+  const rows = await db.query<Pick<WorkerRow, 'id' | 'task_types' | 'queues' | 'capabilities'>>(
+    `select id, array_to_json(task_types) as task_types, array_to_json(queues) as queues,
+       array_to_json(capabilities) as capabilities
+     from sluice.workers where id = any($1::uuid[])`,
+    [workerIds],
+  );
+  return new Map(
+    rows.map(({ id, task_types: taskTypes, queues, capabilities }) => [
+      id,
+      { taskTypes, queues, capabilities },
+    ]),
+  );
 }
 
 /** A worker may name 10,000 types and queues: up to the one that takes the answer past 8 MiB. */
@@ -301,16 +344,6 @@ export async function listWorkers(db: Queryable, page: PageRequest): Promise<Pag
     items: rows.map(toView),
     nextCursor: last === undefined ? null : encodeCursor(last.id),
   };
-}
-
-/** Index: workers_living, so that the dead of a day are not read. */
-export async function findActiveWorkers(db: Queryable, limit: number): Promise<WorkerView[]> {
-  const rows = await db.query<WorkerRow>(
-    fitting(`select ${columns} from sluice.workers
-      where status <> 'dead' and status = 'active' order by id limit $1`),
-    [limit],
-  );
-  return rows.map(toView);
 }
 
 /** False: there is no such worker, or it is dead. */

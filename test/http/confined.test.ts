@@ -263,6 +263,35 @@ describe('a key that is confined to queues', () => {
     });
   });
 
+  it('R-AD6: brings its queues under no shared limit and out of none, and learns of no other', async () => {
+    const key = await keyOf(['admin'], { queues: ['sharing-*'] });
+    const limit = { unit: 'tokens', rate: 10, per_seconds: 60 };
+    const put = (url: string, body: object, by?: string) =>
+      http().call({ method: 'PUT', url, body }, by);
+    for (const name of ['account', 'budget']) await put(`/api/v1/limits/${name}`, limit);
+    const [free, bound] = ['/api/v1/queues/sharing-free', '/api/v1/queues/sharing-bound'];
+    await put(bound, { limits: [{ use: 'account' }] });
+    const asStored = {
+      limits: [{ unit: 'requests', rate: 5, per_seconds: 1 }, { use: 'account' }],
+    };
+    for (const [url, limits] of [
+      [free, [{ use: 'account' }]],
+      [free, [{ use: 'no-such-limit' }]],
+      [bound, []],
+      [bound, [{ use: 'account' }, { use: 'budget' }]],
+    ] as const) {
+      const refused = await put(url, { limits }, key);
+      expect([refused.status, codeOf(refused)]).toEqual([403, 'forbidden']);
+      const patch = { method: 'PATCH', url, body: { limits } };
+      expect(codeOf(await http().call(patch, key))).toBe('forbidden');
+    }
+    expect((await put(free, { limits: [limit] }, key)).status).toBe(200);
+    const kept = await put(bound, asStored, key);
+    expect(kept.json()).toMatchObject({ limits: [{ rate: 5 }, { use: 'account' }] });
+    const patch = { method: 'PATCH', url: bound, body: { paused: true } };
+    expect((await http().call(patch, key)).status).toBe(200);
+  });
+
   it('R-AD6: hears of no other task, and of no statistics', async () => {
     const key = await keyOf(['read'], { queues: ['heard-*'] });
     const base = await listening(http().app);
@@ -376,6 +405,28 @@ describe('a key that is confined to its own tasks', () => {
     expect(again).toBe(cancelled);
     const followed = await call({ url: '/api/v1/events' });
     expect([followed.status, codeOf(followed)]).toEqual([403, 'forbidden']);
+  });
+
+  it('R-AD6: learns why its task waits, and nothing of the task that is in its way', async () => {
+    const [mine, other] = [
+      await keyOf(['submit', 'read'], { ownTasks: true }),
+      await keyOf(['submit', 'read'], { ownTasks: true }),
+    ];
+    const queue = 'in-the-way';
+    const limits = [{ unit: 'tokens', rate: 1_000, per_seconds: 3_600, burst: 1_000 }];
+    await http().call({ method: 'PUT', url: `/api/v1/queues/${queue}`, body: { limits } });
+    const worker = await asAdmin.register();
+    await submitWith(other, { queue, cost: { tokens: 1_000 } });
+    const poll = { available_capacity: 1, queues: [queue] };
+    await http().call(post(`/internal/workers/${worker}/poll`, poll));
+    const dear = await submitWith(other, { queue, cost: { tokens: 777 } });
+    const waiting = await submitWith(mine, { queue, cost: { tokens: 1 } });
+    const counted = await http().call({ url: '/api/v1/tasks/count' }, mine);
+    expect(counted.json()).toMatchObject({ count: 1, scanned: 1 });
+    const explained = await http().call({ url: `/api/v1/tasks/${waiting}/explain` }, mine);
+    expect(explained.body).toContain('Another task comes before it');
+    expect(explained.body).not.toContain(dear);
+    expect(explained.body).not.toContain('777');
   });
 
   it('R-AD6: reaches a task still after a worker completed it', async () => {

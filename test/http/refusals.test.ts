@@ -243,6 +243,14 @@ describe('AD7: refusals', () => {
       code: 'payload_too_large',
     },
     {
+      name: 'R-HA4: a worker whose names are too long together',
+      ...post('/internal/workers/register', {
+        task_types: Array.from({ length: 500 }, (_, n) => `${'x'.repeat(150)}${String(n)}`),
+      }),
+      code: 'invalid_request',
+      path: '/task_types',
+    },
+    {
       name: 'a batch of none',
       ...post(`${tasks}/batch`, { tasks: [] }),
       code: 'invalid_request',

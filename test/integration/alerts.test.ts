@@ -3,6 +3,7 @@ import { expect, it } from 'vitest';
 import { alertNames, ruleOf, type AlertName } from '../../src/domain/alerts/rules.js';
 import { counterPositions, type CounterName } from '../../src/domain/counters.js';
 import type { TaskState } from '../../src/domain/task-state.js';
+import { ActiveWorkers } from '../../src/engine/active-workers.js';
 import { Alerts } from '../../src/engine/alerts.js';
 import { Checkpoints } from '../../src/engine/checkpoints.js';
 import type { EngineContext } from '../../src/engine/context.js';
@@ -49,7 +50,9 @@ class Stage {
     const live = new LiveQueues(this.context.ready);
     const queues = new QueueDirectory(this.context, new Checkpoints(this.context));
     await queues.refresh();
-    const scaler = new Scaler(this.context, { live, queues, counters, notServing: () => null });
+    const active = new ActiveWorkers(this.context);
+    const notServing = () => null;
+    const scaler = new Scaler(this.context, { active, live, queues, counters, notServing });
     const sources = { line, counters, queues, health, scaler };
     return new Alerts(this.context, sources, outbox, audit);
   }

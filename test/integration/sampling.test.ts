@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest';
 import { countOf, type CounterName } from '../../src/domain/counters.js';
 import { closed, type Circuit } from '../../src/domain/circuit.js';
+import { ActiveWorkers } from '../../src/engine/active-workers.js';
 import type { EngineContext } from '../../src/engine/context.js';
 import { Counters } from '../../src/engine/counters.js';
 import type { LineSnapshot, QueueLine } from '../../src/engine/line.js';
@@ -52,6 +53,7 @@ class Stage {
   server() {
     const counters = new Counters(this.context);
     const sampling = new Sampling(this.context, {
+      active: new ActiveWorkers(this.context),
       line: { snapshot: async () => this.#snapshot() },
       queues: { circuitOf: (queue) => this.circuits.get(queue) ?? closed },
       counters,

@@ -1,5 +1,6 @@
 import { PGlite, type PGliteOptions } from '@electric-sql/pglite';
 
+import { turnGiver } from '../../runtime/turns.js';
 import { boundedReads } from '../bounded-reads.js';
 import { sessionSettings, type Database, type Queryable } from '../database.js';
 import { translate } from '../failures.js';
@@ -35,6 +36,7 @@ export async function openLite(
   const lite = await PGlite.create({ startParams: [...startParameters], ...options });
   await lite.exec(setUp);
   const direct = queryable(lite);
+  // PGlite answers within the microtasks of whoever asks.
   const giveWay = turnGiver();
   const noteStatement = checkpointsOf(lite, checkpointAfterBytes);
   const query: Queryable['query'] = async <Row>(text: string, parameters?: readonly unknown[]) => {
@@ -66,21 +68,6 @@ export async function openLite(
       if (!lite.closed) await lite.close();
       onClosed?.();
     },
-  };
-}
-
-const longestTurnMs = 10;
-
-/**
- * PGlite answers within the microtasks of whoever asks: one statement awaited after the other would
- * keep timers and sockets waiting for ever, a server's own heartbeat among them.
- */
-function turnGiver(): () => Promise<void> {
-  let turnBeganMs = performance.now();
-  return async () => {
-    if (performance.now() - turnBeganMs < longestTurnMs) return;
-    await new Promise((resolve) => setImmediate(resolve));
-    turnBeganMs = performance.now();
   };
 }
 

@@ -989,6 +989,11 @@ create table sluice.workers (
   -- Attempts in a row, up to the last one.
   consecutive_failures integer not null default 0,
   drain_requested_at timestamptz,
+  -- Of its capabilities, task types and queues: equal for workers that can do the same, so that they are grouped without
+  -- reading what they name. Null: like no other.
+  offer_hash uuid,
+  -- What these names take in memory, about.
+  offer_weight integer not null default 0,
   constraint workers_status_known check (status in ('active', 'draining', 'dead'))
 ) with (fillfactor = 50);
 
@@ -1140,9 +1145,14 @@ create table sluice.counting_processes (
   written_at timestamptz not null
 );
 
+-- A sum stands still at 4 * 10^18 or more: costs of 10^12 a task would be beyond a bigint else, and no row would be
+-- summed up any more.
 create function sluice.add_counts(a bigint[], b bigint[]) returns bigint[]
 language sql immutable parallel safe as $$
-  select array_agg(coalesce(x, 0) + coalesce(y, 0) order by position)
+  select array_agg(
+    least(coalesce(x, 0), 4000000000000000000) + least(coalesce(y, 0), 4000000000000000000)
+    order by position
+  )
   from unnest(a, b) with ordinality as pair (x, y, position)
 $$;
 

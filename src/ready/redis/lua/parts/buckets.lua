@@ -145,8 +145,16 @@ local function markChanged(bucket)
   bucket.isChanged = true
 end
 
+local function deepestDebt(bucket)
+  return bucket.gain * math.max(3600000, (10 * bucket.token) / 250)
+end
+
+local function atLeastDeepest(bucket, after)
+  return math.max(after, math.min(bucket.level, -deepestDebt(bucket)))
+end
+
 function spend(bucket, cost, grant)
-  bucket.level = bucket.level - cost * bucket.token
+  bucket.level = atLeastDeepest(bucket, bucket.level - cost * bucket.token)
   windowUse.count(bucket, cost)
   bucket.grant = grant
   markChanged(bucket)
@@ -155,7 +163,9 @@ end
 -- Answers whether there is more than before.
 function settle(bucket, reserved, used)
   local before = bucket.level
-  bucket.level = math.min(bucket.capacity, before + (reserved - used) * bucket.token)
+  local taken = math.min(reserved, (bucket.capacity + deepestDebt(bucket)) / bucket.token)
+  local after = math.min(bucket.capacity, before + (taken - used) * bucket.token)
+  bucket.level = atLeastDeepest(bucket, after)
   windowUse.count(bucket, used - reserved)
   markChanged(bucket)
   return bucket.level > before
