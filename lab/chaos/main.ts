@@ -8,12 +8,12 @@ import { rowsOf } from './report.js';
 import { runChaos, scheduleOf, type ChaosOptions, type ChaosRun } from './run.js';
 import { describeFault, type EngineKind } from './schedule.js';
 
-const help = `npm run chaos -- [--seed N] [--minutes M] [--faults F] [--engine postgres|embedded] [--dry-run] [--write]
+const help = `npm run chaos -- [--seed N] [--minutes M] [--faults F] [--engine E] [--dry-run] [--write]
 
   --seed N      the same seed gives the same faults at the same times (1)
   --minutes M   how long faults are made (10)
   --faults F    how many (20 for each minute)
-  --engine E    postgres: 2 servers, Postgres and Redis; embedded: 1 server (postgres)
+  --engine E    postgres: 2 servers, Postgres and Redis; replicas: 3 servers and Postgres; embedded: 1 server (postgres)
   --dry-run     only print the schedule
   --write       the table into docs/chaos-measured.md
 
@@ -29,7 +29,7 @@ short, so that minutes see hundreds of faults. A checker then compares what the 
 workers wrote down and what the database says. How: the README of the lab.`,
 };
 
-const engines: readonly EngineKind[] = ['postgres', 'embedded'];
+const engines: readonly EngineKind[] = ['postgres', 'replicas', 'embedded'];
 const folder = join(import.meta.dirname, '../results');
 
 interface Wishes extends Omit<ChaosOptions, 'durable' | 'say'> {

@@ -1,6 +1,6 @@
 import { seededRandom } from '../shared/measure.js';
 
-export type EngineKind = 'postgres' | 'embedded';
+export type EngineKind = 'postgres' | 'replicas' | 'embedded';
 
 export const faultKinds = [
   'kill server',
@@ -42,6 +42,7 @@ export interface SchedulePlan {
 
 export const serverNames: Readonly<Record<EngineKind, readonly string[]>> = {
   postgres: ['server-0', 'server-1'],
+  replicas: ['server-0', 'server-1', 'server-2'],
   embedded: ['server-0'],
 };
 
@@ -72,7 +73,7 @@ function lengthsOf(leaseMs: number): Readonly<Record<FaultKind, readonly [number
 /** A pure function of the plan: the same seed gives the same faults in the same order. */
 export function drawSchedule(plan: SchedulePlan): readonly Fault[] {
   const random = seededRandom(plan.seed);
-  const kinds = faultKinds.filter((kind) => plan.engine === 'postgres' || isForEmbedded(kind));
+  const kinds = faultKinds.filter((kind) => meets(kind, plan.engine));
   const lengths = lengthsOf(plan.leaseMs);
   const times = Array.from({ length: plan.faults }, () => random() * plan.durationMs);
   const dealt = shuffled(
@@ -104,8 +105,10 @@ function cutEnds(kind: FaultKind, target: string): string {
   return kind === 'cut worker' ? `${target} from its server` : `${target} from ${kind.slice(4)}`;
 }
 
-function isForEmbedded(kind: FaultKind): boolean {
-  return !kind.includes('redis') && !kind.includes('postgres');
+/** Whether there is what a fault of this kind meets. */
+function meets(kind: FaultKind, engine: EngineKind): boolean {
+  if (kind.includes('redis')) return engine === 'postgres';
+  return !kind.includes('postgres') || engine !== 'embedded';
 }
 
 function targetsOf(kind: FaultKind, engine: EngineKind): readonly string[] {

@@ -27,7 +27,8 @@ const concurrency = 20;
 
 export interface Services {
   readonly postgres: MortalPostgres;
-  readonly redis: RunningRedis;
+  /** Null: the servers share Postgres alone. */
+  readonly redis: RunningRedis | null;
 }
 
 /** All that can be killed: servers, workers, and what they lean on, with a line to each. */
@@ -74,13 +75,15 @@ export class Stand implements AsyncDisposable {
   }
 
   async flushRedis(): Promise<void> {
-    if (this.#services !== null) await askRedis(this.#services.redis.url, 'flushall');
+    const redis = this.#services?.redis ?? null;
+    if (redis !== null) await askRedis(redis.url, 'flushall');
   }
 
   /** One key of the ready queue: of any kind with the same chance, then any key of that kind. */
   async eraseOneKey(random: () => number): Promise<void> {
-    if (this.#services === null) return;
-    const { url } = this.#services.redis;
+    const redis = this.#services?.redis ?? null;
+    if (redis === null) return;
+    const { url } = redis;
     const keys = ((await askRedis(url, 'keys', '*')) as string[]).toSorted();
     const kinds = [...new Set(keys.map(kindOfKey))];
     const kind = kinds[Math.floor(random() * kinds.length)];
@@ -116,16 +119,16 @@ export class Stand implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     await Promise.all([...this.processes.values()].map((process) => process.close()));
     await Promise.all([...this.#lines.values()].map((line) => line.close()));
-    await this.#services?.redis.stop();
+    await this.#services?.redis?.stop();
     await this.#services?.postgres.stop();
     rmSync(this.#folder, { recursive: true, force: true });
   }
 
   async #start(): Promise<void> {
     const { engine, durable } = this.#options;
-    if (engine === 'postgres') {
+    if (engine !== 'embedded') {
       const postgres = await MortalPostgres.start(durable);
-      this.#services = { postgres, redis: await startRedis() };
+      this.#services = { postgres, redis: engine === 'postgres' ? await startRedis() : null };
     }
     const ports: number[] = [];
     for (const name of serverNames[engine]) ports.push(await this.#addServer(name));
@@ -164,10 +167,12 @@ export class Stand implements AsyncDisposable {
     if (this.#services === null) return ['--data', this.#dataFolder];
     const { postgres, redis } = this.#services;
     const toPostgres = await this.#addLine('cut postgres', name, portOf(postgres.url));
-    const toRedis = await this.#addLine('cut redis', name, redis.port);
     const databaseUrl = new URL(postgres.url);
     databaseUrl.port = String(portOf(toPostgres.url));
-    return ['--database-url', databaseUrl.href, '--redis-url', toRedis.url];
+    const toDatabase = ['--database-url', databaseUrl.href];
+    if (redis === null) return toDatabase;
+    const toRedis = await this.#addLine('cut redis', name, redis.port);
+    return [...toDatabase, '--redis-url', toRedis.url];
   }
 
   async #addWorker(name: string, serverPort: number): Promise<void> {

@@ -16,7 +16,7 @@ export interface SearchBudget {
 /** Postgres decompresses and searches 100 MiB a second and more, but for a text made to be slow. */
 export const onServer: SearchBudget = { bytes: 16 * 1024 * 1024, tasksInBlock: 50 };
 /** Embedded Postgres runs in this thread: a text made to be slow (100 steps a byte) holds up nobody for 100 ms. */
-export const embedded: SearchBudget = { bytes: 2 * 1024 * 1024, tasksInBlock: 5 };
+const embedded: SearchBudget = { bytes: 2 * 1024 * 1024, tasksInBlock: 5 };
 
 export function searchBudgetOf({ isExclusive }: Pick<Database, 'isExclusive'>): SearchBudget {
   return isExclusive ? embedded : onServer;

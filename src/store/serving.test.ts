@@ -62,7 +62,7 @@ describeOnEveryDatabase('serving', (db) => {
     expect((await takeServing(db(), two, 'memory', leaseMs, zero)).kind).toBe('serving');
   });
 
-  it('R-CH12: with Redis all serve at once, and one without it stands by', async () => {
+  it('R-CH12: with Redis all serve at once, and one without it does not', async () => {
     expect((await takeServing(db(), one, 'redis', leaseMs, zero)).kind).toBe('serving');
     expect((await takeServing(db(), two, 'redis', leaseMs, zero)).kind).toBe('serving');
     const third = await takeServing(db(), randomUUID(), 'memory', leaseMs, zero);
@@ -88,7 +88,7 @@ describeOnEveryDatabase('serving', (db) => {
     expect(other.kind).toBe('serving');
   });
 
-  it('R-CH12: when all with Redis are gone one without takes over, and they stand by', async () => {
+  it('R-CH12: when all with Redis are gone one without takes over, and they wait', async () => {
     await takeServing(db(), one, 'redis', leaseMs, zero);
     const third = await takeServing(db(), three, 'memory', leaseMs, atSecond(10.001));
     expect(third.kind).toBe('serving');
@@ -106,7 +106,7 @@ describeOnEveryDatabase('serving', (db) => {
     expect(await renewServing(db(), one, atSecond(11))).toBe(false);
   });
 
-  it('R-CH12: whoever comes with another Redis stands by until the others are gone', async () => {
+  it('R-CH12: whoever comes with another Redis waits until the others are gone', async () => {
     const at = (place: string | null, isServing = false) => ({ place, isServing });
     const take = async (holder: string, second: number, shared: ReturnType<typeof at>) =>
       (await takeServing(db(), holder, 'redis', leaseMs, atSecond(second), shared)).kind;
