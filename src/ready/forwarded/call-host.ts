@@ -18,12 +18,20 @@ export interface HostedAnswer {
 /** The leader's side: does what other processes ask of the ready queue. */
 export class CallHost {
   readonly #queue: ReadyQueue;
+  readonly #isOpen: () => boolean;
   /** Null: no call of another process runs. */
   #wakes: Wake[] | null = null;
   #hosted: HostedCalls = { onLeft: () => undefined, onTaken: () => undefined };
 
-  constructor(queue: ReadyQueue) {
+  /** `isOpen`: the queue has its contents. */
+  constructor(queue: ReadyQueue, isOpen: () => boolean) {
     this.#queue = queue;
+    this.#isOpen = isOpen;
+  }
+
+  /** What a task used would be booked before the levels of its limits are there, and be lost with them. */
+  canRun(method: ForwardedMethod): boolean {
+    return method !== 'finish' || this.#isOpen();
   }
 
   tell(hosted: HostedCalls): void {

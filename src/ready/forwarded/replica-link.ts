@@ -184,7 +184,7 @@ export class ReplicaLink implements Bus {
   }
 
   #runCall(from: string, id: number, method: unknown, args: readonly JsonValue[]): void {
-    if (!this.#isLeading() || !isForwarded(method)) {
+    if (!this.#isLeading() || !isForwarded(method) || !this.#host.canRun(method)) {
       this.#send(from, ['refused', id]);
       return;
     }

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createTestDatabase, type TestDatabase } from '../../../test/support/postgres.js';
 import { until } from '../../../test/support/until.js';
+import { defaultQueueSettings } from '../../domain/queue-settings.js';
 import { ManualClock } from '../../runtime/clock.js';
 import { silentLog } from '../../runtime/log.js';
 import type { Database } from '../../store/database.js';
@@ -84,6 +85,30 @@ describe('ReplicaReadyQueue', () => {
     ).toEqual({ kind: 'rebuild' });
     expect(follower.trouble()).toMatch(/No process leads/);
     await Promise.all([follower.close(), leader.close()]);
+  });
+
+  it('R-CH5, R-CH12: what was used while nobody led is owed to the next leader', async () => {
+    const pair = await make();
+    const { leader, follower } = pair;
+    const limits = [{ unit: 'tokens', rate: 10, perSeconds: 1, burst: 10 }];
+    const settings = { ...defaultQueueSettings, limits };
+    const queues = [{ name: 'q', version: 1, settings, pausedForMs: null, probes: null }];
+    await restore(pair, { queues });
+    leader.follow(null);
+    follower.follow(null);
+    const ended = { taskId: offerMaker()().taskId, grant: 'of the former', queue: 'q' };
+    await follower.finish([{ ...ended, reserved: {}, usage: { tokens: 25 } }]);
+    leader.lead(() => true);
+    // A leader that is not filled yet hears of nothing that it would forget.
+    follower.follow(leader.address);
+    await follower.missing([]);
+    expect(await leader.beginRestore(2)).toBe('yours');
+    await leader.restore({ ...blank, generation: 2, queues });
+    await until('it to be owed', async () => {
+      const levels = await leader.levels();
+      return levels.some(({ tokens }) => tokens === -15);
+    });
+    await pair.queue.close();
   });
 
   it('R-CH12: a call under way ends when the leader changes', async () => {

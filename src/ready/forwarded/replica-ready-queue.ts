@@ -30,6 +30,7 @@ import type {
   WindowLook,
 } from '../ready-queue.js';
 import { WakeRelay } from '../wake-relay.js';
+import { KeptFinishes } from '../kept-finishes.js';
 import { CallHost, type HostedCalls } from './call-host.js';
 import { LeaderAwayError, type CallPatience } from './leader-calls.js';
 import { receivedLook, type ForwardedMethod, type ForwardedSurvey } from './messages.js';
@@ -60,6 +61,7 @@ export class ReplicaReadyQueue implements ReadyQueue {
   readonly #link: ReplicaLink;
   readonly #host: CallHost;
   readonly #wakes: WakeRelay;
+  readonly #kept = new KeptFinishes();
   readonly #returns = new Set<() => void>();
   #onVacant: () => void = () => undefined;
   #leads = false;
@@ -69,11 +71,12 @@ export class ReplicaReadyQueue implements ReadyQueue {
 
   constructor({ mailbox, clock, log }: ReplicaReadyQueueOptions) {
     this.#own = new MemoryReadyQueue({ clock });
-    this.#host = new CallHost(this.#own);
+    this.#host = new CallHost(this.#own, () => this.#generation !== null);
     const events = {
       onVacant: () => this.#onVacant(),
       onWakes: (wakes: readonly Wake[]) => this.#wakes.tell(wakes),
       onReturn: () => {
+        void this.#tellKept();
         for (const listener of this.#returns) listener();
       },
     };
@@ -150,6 +153,7 @@ export class ReplicaReadyQueue implements ReadyQueue {
     await this.#own.restore(state);
     this.#generation = state.generation;
     this.#link.tellAll(['open']);
+    await this.#tellKept();
     return true;
   }
 
@@ -199,7 +203,9 @@ export class ReplicaReadyQueue implements ReadyQueue {
   async take(request: TakeRequest): Promise<TakeAnswer> {
     if (request.count < 1) throw new RangeError('a take asks for one entry at least');
     if (this.leads) return this.#own.take(request);
-    return this.#ask('take', [request], { kind: 'rebuild' });
+    const answer = await this.#ask<TakeAnswer>('take', [request], { kind: 'rebuild' });
+    if (answer.kind === 'taken' && !this.#kept.isEmpty) await this.#tellKept();
+    return answer;
   }
 
   /** While a lease is given back, what ends still counts for the last checkpoint. */
@@ -213,10 +219,11 @@ export class ReplicaReadyQueue implements ReadyQueue {
     await this.#ask('refund', [grants.map(toGrant)], null);
   }
 
-  /** What a leader that dies does not hear of, its successor reads from Postgres. */
+  /** What no leader hears of now is kept: what a task used is owed, and only who ended it can say so. */
   async finish(finished: readonly Finished[]): Promise<void> {
     if (this.#leads) return this.#own.finish(finished);
-    await this.#ask('finish', [finished.map(toFinished)], null);
+    const reply = await this.#ask<'away' | null>('finish', [finished.map(toFinished)], 'away');
+    if (reply === 'away') this.#kept.keep(finished.map((one) => ({ ...one, isResent: true })));
   }
 
   async remove(taskIds: readonly TaskId[]): Promise<void> {
@@ -284,6 +291,11 @@ export class ReplicaReadyQueue implements ReadyQueue {
     this.#returns.clear();
     await this.#link.close();
     await this.#own.close();
+  }
+
+  async #tellKept(): Promise<void> {
+    const kept = this.#kept.takeAll();
+    if (kept.length > 0) await this.finish(kept);
   }
 
   async #ask<Answer>(

@@ -28,7 +28,7 @@ import type {
 } from '../ready-queue.js';
 import { byRows, byWindows, inAnsweredParts, inChunks } from './in-chunks.js';
 import type { RedisConnection } from './connection.js';
-import { KeptFinishes, type KeptFinish } from './kept-finishes.js';
+import { KeptFinishes, type KeptFinish } from '../kept-finishes.js';
 import { offerArguments, placeArguments, windowArguments } from './line-arguments.js';
 import { afterFirst, inParts, isNothing, packConfiguration } from './packed-settings.js';
 import { QueueSurveys } from './queue-surveys.js';

@@ -1,4 +1,4 @@
-import type { Finished } from '../ready-queue.js';
+import type { Finished } from './ready-queue.js';
 
 /** Past this many the oldest go: their slots come back when the slots are compared with Postgres. */
 const maxKept = 10_000;
@@ -8,7 +8,7 @@ export interface KeptFinish extends Finished {
   readonly isResent: boolean;
 }
 
-/** What ended while Redis was away: told when it is back, and until then kept here. */
+/** What ended while the ready queue was away: told when it is back, and until then kept here. */
 export class KeptFinishes {
   #kept: KeptFinish[] = [];
 
