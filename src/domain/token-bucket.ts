@@ -57,32 +57,25 @@ export function waitMsFor(shape: BucketShape, level: number, cost: number): numb
 }
 
 export function spent(shape: BucketShape, level: number, cost: number): number {
-  return atLeastDeepest(shape, level, level - cost * shape.token);
+  return level - countedAtMost(shape, cost) * shape.token;
 }
 
 /** What was reserved and not used comes back, up to the capacity; what was used besides is owed. */
 export function settled(shape: BucketShape, level: number, reserved: number, used: number): number {
-  const { token, capacity } = shape;
-  const taken = takenAtMost(shape, reserved);
-  return atLeastDeepest(shape, level, Math.min(capacity, level + (taken - used) * token));
-}
-
-/** What a task of this cost takes, in tokens: one that costs more is granted when the bucket is full. */
-export function takenAtMost(shape: BucketShape, cost: number): number {
-  return Math.min(cost, (shape.capacity + deepestDebt(shape)) / shape.token);
+  const more = countedAtMost(shape, reserved) - countedAtMost(shape, used);
+  return Math.min(shape.capacity, level + more * shape.token);
 }
 
 const longestDebtMs = 3_600_000;
 const longestDebtWindows = 10;
 
-/** In parts. One task, or one report of what it used, stops a limit for an hour or ten windows, whatever it says. */
-export function deepestDebt({ token, gain }: BucketShape): number {
-  return gain * Math.max(longestDebtMs, (longestDebtWindows * token) / 250);
-}
-
-/** A debt that is deeper already, since the limit changed, stays as it is. */
-function atLeastDeepest(shape: BucketShape, before: number, after: number): number {
-  return Math.max(after, Math.min(before, -deepestDebt(shape)));
+/**
+ * Of what one task costs or used, in tokens: all that a full bucket holds, and what it gains in an hour, or in ten windows
+ * where those are longer. So no task stops a limit for longer, whatever it says.
+ */
+export function countedAtMost({ token, gain, capacity }: BucketShape, tokens: number): number {
+  const debt = gain * Math.max(longestDebtMs, (longestDebtWindows * token) / 250);
+  return Math.min(tokens, (capacity + debt) / token);
 }
 
 /** The same tokens in a bucket of another shape: a limit that changes gives nothing away. */

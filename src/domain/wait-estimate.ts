@@ -1,5 +1,5 @@
 import type { Cost, RateLimit } from './queue-settings.js';
-import { bucketShape, costIn, levelAt, neededLevel, takenAtMost } from './token-bucket.js';
+import { bucketShape, costIn, levelAt, neededLevel, countedAtMost } from './token-bucket.js';
 
 /** What is known of a task's queue when its wait is estimated. */
 export interface WaitFactors {
@@ -59,7 +59,7 @@ function tokenLine(cost: Cost, tokens: number, limit: RateLimit): WaitLine {
   const shape = bucketShape(limit);
   const own = costIn(limit.unit, cost);
   const first = neededLevel(shape, own) - levelAt(shape, tokens);
-  const each = takenAtMost(shape, own) * shape.token;
+  const each = countedAtMost(shape, own) * shape.token;
   return { cause: 'rate_limit', first, each, per: shape.gain };
 }
 

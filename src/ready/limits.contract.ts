@@ -173,7 +173,18 @@ export function describeLimits(make: () => Promise<ReadyQueueUnderTest>): void {
         expect(await bench.take({ count: 9 })).toHaveLength(1);
         await bench.expectWait(3_600_100);
         await bench.settle(costing(0), { tokens: 1e12 });
-        await bench.expectWait(3_600_100);
+        await bench.expectWait(2 * 3_600_000 + 1_100);
+      });
+
+      it('R-CH5: what another one used is owed still when the dearest gives back all', async () => {
+        const dear = costing(1e12);
+        await bench.configure({ limits: [perSecond('tokens', 10, 10)] });
+        await bench.offer(dear, costing(1));
+        const [taken] = await bench.takeIds({ count: 9 });
+        expect(taken).toBe(dear.taskId);
+        await bench.settle(costing(0), { tokens: 20_000 });
+        await bench.settle(dear, { tokens: 0 });
+        await bench.expectWait(1_999_100);
       });
 
       it('R-CH5: of a long window, within ten of them', async () => {

@@ -12,9 +12,10 @@ const mostUnderWay = 256;
 /** Longer than any call takes; a leader that is dead is replaced about as soon. */
 const answerMs = 5_000;
 const lookMs = 250;
+const silence = 'the process that leads does not answer';
 
 export interface CallPatience {
-  /** How long the answer is waited for; while the leader is silent, such a call is not even sent. */
+  /** How long the answer is waited for. While the leader is silent, no call is even sent. */
   readonly patienceMs?: number;
 }
 
@@ -76,9 +77,15 @@ export class LeaderCalls {
     { patienceMs = answerMs }: CallPatience = {},
   ): Promise<JsonValue> {
     if (this.#leader === null) return Promise.reject(new LeaderAwayError('no process leads'));
-    if (this.#isSilent && patienceMs < answerMs) {
-      return Promise.reject(new LeaderAwayError('the process that leads does not answer'));
-    }
+    if (this.#isSilent) return Promise.reject(new LeaderAwayError(silence));
+    return this.#begin(method, args, patienceMs);
+  }
+
+  #begin(
+    method: ForwardedMethod,
+    args: readonly JsonValue[],
+    patienceMs: number,
+  ): Promise<JsonValue> {
     this.#lastId += 1;
     const id = this.#lastId;
     return new Promise((resolve, reject) => {
@@ -143,11 +150,12 @@ export class LeaderCalls {
     );
     for (const { id } of late) this.#underWay.delete(id);
     if (late.length > 0) this.#isSilent = true;
-    this.#giveUp(late, 'the process that leads does not answer');
+    // Nobody waits for the rest: each of them would wait as long.
+    this.#giveUp(this.#isSilent ? [...late, ...this.#waiting.splice(0)] : late, silence);
     this.#sendWaiting();
     if (this.#underWay.size > 0) this.#lookLater();
     // Any answer ends the silence: somebody has to ask.
-    else if (this.#isSilent) this.call('missing', [[]]).catch(() => undefined);
+    else if (this.#isSilent) this.#begin('missing', [[]], answerMs).catch(() => undefined);
   }
 
   #giveUp(calls: readonly Call[], why: string): void {

@@ -145,16 +145,14 @@ local function markChanged(bucket)
   bucket.isChanged = true
 end
 
-local function deepestDebt(bucket)
-  return bucket.gain * math.max(3600000, (10 * bucket.token) / 250)
-end
-
-local function atLeastDeepest(bucket, after)
-  return math.max(after, math.min(bucket.level, -deepestDebt(bucket)))
+-- As in `src/domain/token-bucket.ts`.
+local function countedAtMost(bucket, tokens)
+  local debt = bucket.gain * math.max(3600000, (10 * bucket.token) / 250)
+  return math.min(tokens, (bucket.capacity + debt) / bucket.token)
 end
 
 function spend(bucket, cost, grant)
-  bucket.level = atLeastDeepest(bucket, bucket.level - cost * bucket.token)
+  bucket.level = bucket.level - countedAtMost(bucket, cost) * bucket.token
   windowUse.count(bucket, cost)
   bucket.grant = grant
   markChanged(bucket)
@@ -163,9 +161,8 @@ end
 -- Answers whether there is more than before.
 function settle(bucket, reserved, used)
   local before = bucket.level
-  local taken = math.min(reserved, (bucket.capacity + deepestDebt(bucket)) / bucket.token)
-  local after = math.min(bucket.capacity, before + (taken - used) * bucket.token)
-  bucket.level = atLeastDeepest(bucket, after)
+  local more = countedAtMost(bucket, reserved) - countedAtMost(bucket, used)
+  bucket.level = math.min(bucket.capacity, before + more * bucket.token)
   windowUse.count(bucket, used - reserved)
   markChanged(bucket)
   return bucket.level > before
