@@ -53,7 +53,7 @@ it('R-HA4: what workers name is read once, for all who ask and all who can do th
   expect(asked).toEqual(['counts', 'offers', 'counts']);
 });
 
-it('R-HA4: who comes and who goes is seen by whoever asks next', async () => {
+it('R-HA4: the next look shows workers that came and leaves out those that went', async () => {
   const { active } = openActive();
   await register({ taskTypes: ['a'] });
   expect((await active.get()).isAnyAbleTo(laneOf('b'))).toBe(false);

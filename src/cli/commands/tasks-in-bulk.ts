@@ -32,14 +32,14 @@ const portion = 2_000;
 
 export function cancelTasksCommand(tasks: Command): void {
   withBulkOptions(tasks.command('cancel'), ['pending', 'queued', 'assigned', 'executing'])
-    .description('Cancel all that the filter meets; handlers that run are told to stop')
+    .description('Cancel all tasks that match the filter; running handlers are told to stop')
     .action((options: BulkOptions) => runBulk('cancel', options, cancelAll));
 }
 
 export function replayTasksCommand(tasks: Command): void {
   withBulkOptions(tasks.command('replay'), ['dead_letter', 'failed', 'cancelled'])
     .description(
-      'Run all again that the filter meets: dead letters and failed ones, cancelled ones only by --status',
+      'Run all tasks again that match the filter: dead letters and failed tasks; cancelled ones only by --status',
     )
     .addOption(priorityOption('--priority <priority>', 'a new priority'))
     .addOption(
@@ -52,7 +52,7 @@ export function replayTasksCommand(tasks: Command): void {
 
 export function reprioritiseTasksCommand(tasks: Command): void {
   withBulkOptions(tasks.command('reprioritise'), ['pending', 'queued'])
-    .description('Change the priority of all that the filter meets and that have not started')
+    .description('Change the priority of all tasks that match the filter and have not started')
     .addOption(priorityOption('--to <priority>', 'the new priority').makeOptionMandatory())
     .action((options: ReprioritiseOptions) => runBulk('reprioritise', options, reprioritiseAll));
 }

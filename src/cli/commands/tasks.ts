@@ -22,7 +22,7 @@ interface ListOptions extends TaskFilterOptions, RemoteOptions {
 export function tasksCommand(program: Command): void {
   const tasks = program
     .command('tasks')
-    .description('List tasks, or change all that a filter meets');
+    .description('List tasks, or change all that match a filter');
   const list = tasks
     .command('list', { isDefault: true })
     .description('List them, newest first')
